@@ -260,8 +260,8 @@ PROTECTIONS: dict[int, Protection] = {
     41: Protection(
         "a turn ends although no thread can be had",
         "runtime/persistence/event_writer.py",
-        "        except RuntimeError:  # no thread can be had: the interpreter ends",
-        "        except ZeroDivisionError:  # no thread can be had: the interpreter ends",
+        "        except RuntimeError:  # no thread: the interpreter ends",
+        "        except ZeroDivisionError:  # no thread: the interpreter ends",
     ),
     42: Protection(
         "what a trace file may hold ends no command in a traceback",

@@ -1,4 +1,4 @@
-'''The one door for adapters: run the tools of an agent framework under failsoft.
+'''The interface for adapters: run the tools of an agent framework under failsoft.
 
 The names in ``__all__`` are public, for adapters of your own; the modules of this package are not, and failsoft's own adapters
 may use them: ``api`` has names from inside failsoft, ``framework_tool`` declares tools that a framework owns, ``arguments``
@@ -55,13 +55,13 @@ For a framework whose tools are async functions by name::
 
 Its parts, in the order of an adapter's work:
 
-- **Declare** each tool: ``declare_from_metadata`` with the options that the framework's metadata have, and what else is
-  known of the tool (``Metadata``). Declarations of the user's come first.
+- **Declare** each tool: ``declare_from_metadata`` with the options in the framework's metadata, and what else is
+  known of the tool (``Metadata``). The user's own declarations come first.
 - **Offer** the model only tools that can be used: ``tools_to_hide``.
 - **Read** arguments that the framework passes on as text: ``read_arguments``; ``find_misfit`` says which of them a JSON
   Schema refuses. A runner raises ``MisfitError`` for arguments that do not fit: the tool was not entered.
 - **Run** a call with ``Runtime.run`` or ``run_sync``. Runners are looked up by tool id, so that a fallback can be run
-  too. ``control`` lists the exceptions by which the framework steers itself: they come out as they are.
+  too. ``control`` lists the exceptions that the framework uses for control flow: they are raised unchanged.
 - **Group** the calls of one run: ``Runtime.agent_run`` with the framework's own object for the run. ``open_turn`` is for a
   run that the adapter itself encloses.
 - **Answer** the model with ``outcome.value`` or ``outcome.explanation.model``. ``explain_dangling``, or

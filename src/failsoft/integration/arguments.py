@@ -1,4 +1,4 @@
-"""Arguments as models write them: JSON text, for adapters whose framework has not read it, or says too little about it."""
+"""Read the JSON arguments that models write, for adapters whose framework does not read or check them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["BrokenToolError", "MisfitError", "find_misfit", "read_arguments"]
 
 
 def read_arguments(given: Any) -> Mapping[str, Any] | Fault:
-    """The arguments, or what is wrong with them."""
+    """Return the arguments, or the fault if they cannot be read."""
     if isinstance(given, str):
         try:
-            given = json.loads(given if given.strip() else "{}")  # some models leave them out where none are needed
+            given = json.loads(given if given.strip() else "{}")  # some models send nothing if none are needed
         except (ValueError, RecursionError) as error:
             return builtin_faults.bad_arguments(detail=f"They are not valid JSON: {error}.")
     if given is None or isinstance(given, Mapping):
@@ -27,7 +27,7 @@ def read_arguments(given: Any) -> Mapping[str, Any] | Fault:
 
 def find_misfit(schema: Mapping[str, Any], given: Any) -> Fault | None:
     """Find the arguments that a tool has refused, as far as its JSON Schema tells."""
-    from jsonschema.validators import Draft202012Validator  # only a mistake pays for it
+    from jsonschema.validators import Draft202012Validator  # start-up: needed only after a mistake
 
     arguments = read_arguments(given)
     if isinstance(arguments, Fault):

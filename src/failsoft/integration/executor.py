@@ -18,11 +18,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()  # whose default executor is a _Router, or the user's own
-_ASYNCIO = "asyncio"  # the name of the threads in the executor that asyncio makes by itself
+_ASYNCIO = "asyncio"  # the thread name prefix of asyncio's own default executor
 
 
 def executor_of(runtime: Runtime) -> DaemonExecutor:
-    """An executor on the threads of a runtime."""
+    """Return an executor that uses the daemon threads of a runtime."""
     return DaemonExecutor(runtime._engine.places.thread_pool)
 
 
@@ -30,8 +30,8 @@ def use_daemon_threads(runtime: Runtime) -> None:
     """Have blocking tools of a framework run in daemon threads, where the framework hands them to the running loop.
 
     Frameworks use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed
-    and when the program ends. From now on it takes the work of framework tools to daemon threads, and all other work
-    to where it went before. An executor that the user has set is left alone.
+    and when the program ends. From now on it runs framework tools on daemon threads, and everything else as before. An
+    executor that the user has set is not changed.
     """
     loop = asyncio.get_running_loop()
     if loop in _LOOPS:
@@ -43,7 +43,7 @@ def use_daemon_threads(runtime: Runtime) -> None:
 
 
 class _Router(ThreadPoolExecutor):
-    """An event loop's executor that tells the work of framework tools from other work."""
+    """An event loop's default executor that runs framework tools on daemon threads."""
 
     def __init__(self, daemon: DaemonExecutor, before: ThreadPoolExecutor | None) -> None:
         super().__init__(thread_name_prefix=_ASYNCIO)

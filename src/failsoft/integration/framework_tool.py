@@ -57,9 +57,9 @@ __all__ = [
 def asked_for(
     guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
 ) -> Iterator[None]:
-    """Let a guarded function know, while a framework runs it, which call of the model's it is.
+    """Let a guarded function that a framework runs know which call of the model it is.
 
-    The call then has that id and thread, and a tool of which nothing is known counts as a write. ``turn`` finds the agent's
+    The call then has that id and thread, and an undeclared tool counts as a write. ``turn`` finds the agent's
     run.
     """
     asked = AskedFor(getattr(guarded, "__failsoft__", None), id, thread, turn)
@@ -76,7 +76,7 @@ def asked_for(
 
 
 def declare_from_metadata(runtime: Runtime, tool: str, words: Mapping[str, Any], about: Metadata = Metadata()) -> None:  # noqa: B008
-    """A framework's tool has come along: declare it as its metadata do, unless the user has done that by hand."""
+    """Declare a framework's tool with the options in its metadata, unless the user has declared it."""
     read_metadata(tool, words)
     tools = runtime._engine.toolbox.tools
     found = tools.get(tool)
@@ -87,9 +87,9 @@ def declare_from_metadata(runtime: Runtime, tool: str, words: Mapping[str, Any],
 
 
 def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> Any:
-    """The timeout that a framework's tool has now, if it is another one than when the tool was introduced.
+    """Return the current timeout of a framework's tool if it has changed since the tool was declared.
 
-    None where the user has set one: in the manifest, or by declaring the tool by hand.
+    None if the user has set one, in the manifest or by declaring the tool.
     """
     found = runtime._engine.toolbox.tools.get(tool)
     if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.introduced):
@@ -104,12 +104,12 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
 def tools_to_hide(
     runtime: Runtime, thread: str | None, brought: Collection[str], choice: Collection[str | None] = ()
 ) -> Collection[str]:
-    """The tools that the model is not to be offered, where a framework brings these along to run or to stand in.
+    """Return the tools of a framework that the model should not be offered: they cannot be used, nor can their fallbacks.
 
-    ``choice``: what the model is made to choose from. If none of it would be left it stays, as a request that asks for a
-    choice of nothing is refused.
+    ``choice`` has the tools that the model must choose from. If all of them would be hidden, none is: providers refuse a
+    request with an empty choice.
     """
-    there: Runner = dict  # it is asked for, and not run
+    there: Runner = dict  # only looked up, never run
     token = RUNNING.set(RunnerSet(LazyRunners(lambda tool: there if tool in brought else None), ()))
     try:
         missing = runtime.threads[thread or ""].unavailable
@@ -129,20 +129,20 @@ def read_metadata(tool: str, words: Any) -> Mapping[str, Any]:
 
 
 def require_runtime(runtime: object, right: str) -> None:
-    """Whoever hands over something else than a Runtime learns so at once, and not from the first call."""
+    """Raise if ``runtime`` is not a Runtime: now, not with the first call."""
     if not isinstance(runtime, Runtime):
         raise FailsoftError(f"{runtime!r:.80} is no Runtime: write {right}, where rt = Runtime()")
 
 
 def timeout_of(runtime: Runtime, tool: str) -> float | None:
-    """How long a declared tool may take, for what cannot run as one of its calls."""
+    """Return the timeout of a declared tool, for work that does not run as a call."""
     return runtime._engine.toolbox.tools[tool].options.timeout
 
 
 def open_turn(
     runtime: Runtime, *, timeout: Duration | None, thread: str | None, tenant: str | None = None, id: str | None = None
 ) -> Turn:
-    """The turn of an agent's run. It has no deadline unless one is given here or in the manifest."""
+    """Open the turn of an agent's run. It has no deadline unless one is given here or in the manifest."""
     turn = runtime.turn(timeout=timeout, thread=thread, tenant=tenant, id=id)
     if timeout is None and turn.timeout == TurnOptions().timeout:
         turn.timeout = None

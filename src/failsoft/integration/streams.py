@@ -1,4 +1,4 @@
-"""Tools that stream, for a model: it reads a stream only when that is complete, so the whole of it is one attempt."""
+"""Streaming tools for models: a model reads a stream only when it is complete, so the whole stream is one attempt."""
 
 from __future__ import annotations
 

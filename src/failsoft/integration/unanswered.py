@@ -19,7 +19,7 @@ class Unanswered(NamedTuple):
 
     id: str
     tool: str
-    misfit: Fault | None = None  # why it cannot have run: its arguments were cut off, or are no arguments at all
+    misfit: Fault | None = None  # why it cannot have run: its arguments were cut off or cannot be read
 
 
 def explain_dangling(

@@ -1,4 +1,4 @@
-"""Conversations (threads) while the program runs: what each may retry, and what the store keeps of it.
+"""Conversations (threads) while the program runs: their retry offers and missing tools, in memory and in the store.
 
 Decisions are in ``core.conversation``. May import ``runtime.tools`` and what is below it. Tested in ``tests/runtime/conversation``.
 """

@@ -23,7 +23,7 @@ class Books:
         self.time = time
         self.log = log
         self.texts = texts
-        self.store = store  # None: everything ends with the process
+        self.store = store  # None: nothing outlives the process
         self.store_required = store_required
         self.writer: StoreWriter | None = None  # of events; None: there is no store
         self.ledger: EffectLedger | None = None  # of writes; None: there is no store

@@ -1,12 +1,12 @@
-"""Threads: what each conversation may retry, which tools it has to do without, what it left dangling.
+"""The notes on threads (conversations): retry offers, missing tools, repeated failures, unanswered calls.
 
-Calls that fail, and calls in a thread that has notes, come here. Users hold ``runtime.threads``. The decisions are
-``core.conversation.thread_state``'.
+Only calls that fail, and calls in a thread that has notes, come here. Users see threads through ``runtime.threads``.
+``core.conversation.thread_state`` decides.
 
 Rules
 -----
-- A thread is a key and a tenant; two of them never see each other's notes. No thread: nothing is remembered.
-- A thread without notes costs a look-up a turn, and a thread that is done with costs nothing.
+- A thread is identified by tenant and key. Threads never see each other's notes. Without a thread nothing is noted.
+- A thread without notes costs one look-up per turn, and no memory once it is no longer used.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from failsoft.runtime.conversation.ports import ConversationServices, NamedCall, OfferedCall, ThreadCall
     from failsoft.runtime.tools.tool import Tool
 
-MOST_THREADS = 10_000  # that have notes; the ones that were longest without a new one are forgotten first
+MOST_THREADS = 10_000  # with notes; beyond this, the thread with the oldest note is forgotten
 log = logging.getLogger("failsoft")
 
-BLANK = ThreadState()  # of calls without a thread; nobody writes in it
+BLANK = ThreadState()  # for calls without a thread; never changed
 
 
 class ConversationLog:
@@ -63,20 +63,20 @@ class ConversationLog:
             self._restore(self.pending)
 
     def _restore(self, pending: ConversationStore) -> None:
-        """Resume what threads had to do without when the process before ended."""
+        """Restore the missing tools that the store has from the previous process."""
         try:
             for key, tool, absence in pending.find_absences(self._rt.time.now()):
                 state = self._open(key)
                 state.restore_absence(tool, absence)
                 self._keep(key, state)
-        except (KeyError, TypeError, ValueError):  # what cannot be read is nothing
+        except (KeyError, TypeError, ValueError):  # not readable: treated as no record
             log.warning("what threads had pending could not be read; it is forgotten", exc_info=True)
 
     def renew_after_fork(self) -> None:
         self._lock = threading.RLock()  # the garbage collector may end a forgotten turn in a thread that holds it
 
     def open(self, thread: str | None, tenant: str | None) -> ThreadState:
-        """A thread's notes, to be looked at for as long as one likes."""
+        """Return a thread's notes. The object stays current."""
         if thread is None:
             return BLANK
         with self._lock:
@@ -89,7 +89,7 @@ class ConversationLog:
         return state
 
     def find(self, call: ThreadCall) -> ThreadState | None:
-        """The thread's notes, if there are any: then the call has to ask its thread, and to tell it."""
+        """Return the thread's notes if there are any: the call must then be checked against them and noted in them."""
         if not self._kept or call.thread is None:
             return None
         state = self._kept.get((call.tenant, call.thread))
@@ -107,12 +107,12 @@ class ConversationLog:
     # -- before a call runs ------------------------------------------------------------------------------------------
 
     def is_absent(self, call: ThreadCall, tool: Tool) -> bool:
-        """Would the thread turn a call of this tool away?"""
+        """True if the tool is missing in the call's thread."""
         state = self.find(call)
         return state is not None and state.is_absent(tool.id, self._rt.time.now())
 
     def admit(self, call: ThreadCall, tool: Tool) -> Fault | None:
-        """Turn a call away whose tool is missing in its thread, or that may have acted already."""
+        """Return the fault that refuses a call: its tool is missing in its thread, or the call may have acted already."""
         state = self.find(call)
         if state is None:
             return None
@@ -123,7 +123,7 @@ class ConversationLog:
             return state.admit(tool.id, self._rt.time.now(), lease=lease, call=_identify(call))
 
     def _was_abandoned(self, call: ThreadCall, state: ThreadState) -> bool:
-        """True if this very call was under way before and must not be made twice."""
+        """True if this call is a repetition of one that was interrupted and must not run twice."""
         left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.time.now())
         if left is None or call.thread is None:
             return False
@@ -134,7 +134,7 @@ class ConversationLog:
         return True
 
     def find_loop(self, call: ThreadCall) -> Failure | None:
-        """The failure that this call has had twice already; a call further in is nobody's loop."""
+        """Return the failure that this call has already had twice. Inner calls never count as a loop."""
         state = self.find(call)
         if state is None or not state.failures or call.is_inner:
             return None
@@ -144,7 +144,7 @@ class ConversationLog:
     # -- after it ----------------------------------------------------------------------------------------------------
 
     def note_attempt(self, call: ThreadCall, tool: Tool, fault: Fault | None, *, ran: bool) -> None:
-        """An attempt has ended: is its tool there?"""
+        """Note from the end of an attempt whether its tool is available."""
         reach = None if fault is None else find_reach(fault)
         if reach == "deployment" and fault is not None:
             tool.mark_unavailable(builtin_faults.tool_marked_unavailable(tool.id, fault.message))
@@ -163,7 +163,7 @@ class ConversationLog:
                         self.pending.keep_absence(key, tool.id, absence, now)
 
     def note_success(self, call: ThreadCall) -> None:
-        """A call of a thread that has notes has succeeded."""
+        """Note the success of a call in a thread that has notes."""
         state = self.find(call)
         if state is None or call.thread is None or call.is_inner:
             return
@@ -175,7 +175,7 @@ class ConversationLog:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
 
     def note_failure(self, call: OfferedCall, outcome: Outcome[Any]) -> None:
-        """A call of a thread has failed for good: an offer is made, or cleared."""
+        """Note the final failure of a call: make a retry offer, or clear the one there is."""
         fault = outcome.fault
         if call.thread is None or fault is None or call.abandoned or fault.rule == builtin_faults.NO_OFFER:
             return
@@ -224,7 +224,7 @@ class ConversationLog:
         )
 
     def note_cut_off(self, call: OfferedCall, outcome: Outcome[Any]) -> None:
-        """The turn's deadline has cut a call off: it may be tried again if repeating it is safe."""
+        """Note a call that was cut off at the turn's deadline: a retry is offered if repeating it is safe."""
         if call.thread is None or call.is_inner or call.tool.safe_to_repeat is not True:
             return
         if call.offer is not None:
@@ -242,7 +242,7 @@ class ConversationLog:
         )  # fmt: skip
 
     def note_abandoned(self, call: ThreadCall) -> None:
-        """The caller has left. If the call must not be made twice, that is remembered: a framework may take it up again."""
+        """Note a call whose caller was cancelled, if it must not run twice: a framework may resume and repeat it."""
         if call.thread is None or call.is_inner or not call.is_running or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
@@ -252,7 +252,7 @@ class ConversationLog:
         self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
 
     def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
-        """A call has ended with its turn, or its caller, and not by itself; ``made``: its tool was running."""
+        """Note a call that was ended with its turn or its caller. ``made`` is the call if its tool was running."""
         same = _mark(made) if made is not None and made.is_running else None
         expires = self._rt.time.now() + DANGLES_FOR
         call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
@@ -264,11 +264,11 @@ class ConversationLog:
             self.pending.mark_abandoned(key, call)
 
     def note_registered(self, tool_id: str) -> None:
-        """A tool has been registered, perhaps again."""
+        """Note that a tool was registered. If it was registered before, forget that it was missing."""
         with self._lock:
             if tool_id not in self._registered:
                 self._registered.add(tool_id)
-                return  # for the first time: what is known of it comes from the process before
+                return  # for the first time: notes from the previous process stay
             for key, state in list(self._kept.items()):
                 if self.pending is not None and tool_id in state.absent:
                     self.pending.drop_absence(key, tool_id)
@@ -286,20 +286,20 @@ class ConversationLog:
         return list(self.pending.find_offers(key, known, self._rt.time.now()).values())
 
     async def find_offer(self, key: Key, tool: str) -> Offer | None:
-        """The offer of a tool; it stays. None where the store does not answer."""
+        """Return the offer of a tool without using it up; None if there is none or the store does not answer."""
         none: list[Offer] = []
         offers = self.list_offers(key) if self.pending is None else await ask_store(lambda: self.list_offers(key), none)
         return next((offer for offer in offers if offer.tool == tool), None)
 
     async def take_offer(self, call: OfferedCall, offer: Offer) -> bool:
-        """Use an offer up, once. False: it is gone, or the store does not answer."""
+        """Use up an offer. False if it is gone, or if the store does not answer."""
         if self.pending is None:
             return self.take_offer_blocking(call, offer)
         late = threading.Event()
 
         def take() -> bool:
             taken = self.take_offer_blocking(call, offer)
-            if taken and late.is_set():  # nobody waits any more, and no retry will run
+            if taken and late.is_set():  # the caller has given up, so no retry will run
                 self.return_offer(call)
             return taken
 
@@ -312,18 +312,18 @@ class ConversationLog:
         return taken
 
     def take_offer_blocking(self, call: OfferedCall, offer: Offer) -> bool:
-        """The same where the caller may be blocked. The store is asked without a lock."""
+        """``take_offer`` for callers that block. The store is asked without the lock."""
         if call.thread is None:
             return False
         key = (call.tenant, call.thread)
-        kept = self.pending if offer.same is not None else None  # arguments that are no JSON stay in this process
+        kept = self.pending if offer.same is not None else None  # arguments that are not JSON stay in this process
         if kept is not None and not kept.take_offer(key, offer):
             return False
         mine: bool = self.use(key, lambda state, _: state.take_offer(offer))
         return mine or kept is not None
 
     def return_offer(self, call: OfferedCall) -> None:
-        """An offer was used up for a retry that has not run: it holds again, for the rest of its time."""
+        """Restore an offer that was used up for a retry that did not run, for the rest of its time."""
         offer, now = call.offer, self._rt.time.now()
         if offer is None or call.thread is None or now >= offer.expires:
             return
@@ -333,7 +333,7 @@ class ConversationLog:
             self.pending.keep_offer(key, offer, offer.expires - now)
 
     def forget(self, key: Key, tool: str | None) -> None:
-        """Forget what a thread remembers about a tool, or about all of them."""
+        """Forget a thread's notes on a tool, or all of them."""
         if self.pending is not None:
             for name in [tool] if tool is not None else [offer.tool for offer in self.list_offers(key)]:
                 self.pending.drop_offer(key, name)
@@ -343,7 +343,7 @@ class ConversationLog:
         self.use(key, lambda state, _: state.forget(tool))
 
     def list_absent(self, key: Key) -> frozenset[str]:
-        """The tools that a thread has to do without."""
+        """Return the tools that are missing in a thread."""
         state = self._kept.get(key)
         if state is None or not state.absent:
             return frozenset()
@@ -352,7 +352,7 @@ class ConversationLog:
             return frozenset(tool for tool in state.absent if state.is_absent(tool, now))
 
     def list_dangling(self, key: Key) -> list[Dangling]:
-        """The calls whose end nobody has told the model."""
+        """Return the unanswered calls: the model does not know their results."""
         kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
         calls = {place: call for place, call in kept.items() if not call.told}
         if self.pending is not None and self._rt.ledger is not None:
@@ -367,7 +367,7 @@ class ConversationLog:
         return list(calls.values())
 
     def close_dangling(self, key: Key) -> list[Dangling]:
-        """The same, and forget them, and those that were turned away when they were made again."""
+        """Return the unanswered calls and forget them, and those that were refused when they were repeated."""
         calls = self.list_dangling(key)
         told: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
 
@@ -386,7 +386,7 @@ class ConversationLog:
             self.pending.close_call(key, call.turn_id, call.call_id)
 
     def use(self, key: Key, do: Callable[[ThreadState, float], Any]) -> Any:
-        """Look at, or change, the notes of one thread."""
+        """Read or change the notes of one thread, with the lock held."""
         with self._lock:
             state = self._open(key)
             answer = do(state, self._rt.time.now())
@@ -399,7 +399,7 @@ def _mark(call: NamedCall) -> str | None:
 
 
 def _identify(call: NamedCall) -> object:
-    """Identify a call among all others: each turn numbers its calls anew."""
+    """Identify a call among all others: every turn numbers its calls from 1."""
     return None if call.turn is None else call.turn.id, call.id, call.started
 
 

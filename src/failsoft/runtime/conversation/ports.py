@@ -22,7 +22,7 @@ class NamedTurn(Protocol):
 
 
 class NamedCall(Protocol):
-    """A call, as far as it is recognised."""
+    """The id of a call."""
 
     tool: Tool
     args: tuple[Any, ...]
@@ -37,7 +37,7 @@ class NamedCall(Protocol):
 
 
 class ThreadCall(NamedCall, Protocol):
-    """A call, as far as its thread has to know how it went."""
+    """The parts of a call that its thread's notes need."""
 
     thread: str | None
     tenant: str | None
@@ -50,7 +50,7 @@ class ThreadCall(NamedCall, Protocol):
 
 
 class OfferedCall(ThreadCall, Protocol):
-    """A call that may be offered again, or that makes use of an offer."""
+    """The parts of a call that a retry offer needs."""
 
     offer: Offer | None
     offer_taken: bool

@@ -2,13 +2,14 @@
 
 Rules
 -----
-- Without a store there is nothing to do here: a process that keeps nothing has its notes in memory.
-- Writing is on a call's way and only queues; reading is done where a user asks (``rt.threads[…]``).
-- An offer is kept with the arguments of its call, for as long as it holds: a retry after a restart needs them. An offer
-  whose arguments are no JSON stays in this process.
-- A call is written down when its turn takes it and struck out when it ends, so what a dead process leaves is what it
-  had open. A thread's turns run on one machine at a time; another one's open calls look dead from here.
-- What a thread has to do without is kept for as long as it holds, and read once, when the runtime begins.
+- Used only with a store; otherwise the notes in memory are all there is.
+- Calls write, and writing only queues. Reading happens when a user asks (``rt.threads[…]``).
+- An offer is kept with the arguments of its call while it is valid: a retry after a restart needs them. An offer whose
+  arguments are not JSON stays in this process.
+- A turn records a call when it accepts it and deletes the record when the call ends. The records of a dead process are
+  therefore its open calls. Turns of one thread must run on one machine at a time: open calls of another machine look
+  like those of a dead process.
+- Missing tools are kept until they expire, and are read once, when the runtime starts.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class ConversationStore:
 
     def __init__(self, records: Records, run: str, wall: Callable[[], float]) -> None:
         self._records = records
-        self.run = run  # this runtime, as opposed to those before it
+        self.run = run  # identifies this runtime among earlier ones
         self._wall = wall
         self._key_of = key_of
 
     # -- offers ------------------------------------------------------------------------------------------------------
 
     def keep_offer(self, key: Key, offer: Offer, ttl: float = OFFER_LASTS) -> None:
-        if offer.same is None:  # its arguments are no JSON
+        if offer.same is None:  # its arguments are not JSON
             return
         record = {
             "arguments": dict(offer.arguments),
@@ -64,7 +65,7 @@ class ConversationStore:
         self._records.put("pending", self._offer(key, offer.tool), record, ttl=ttl)
 
     def take_offer(self, key: Key, offer: Offer) -> bool:
-        """Use an offer up: of several processes one does. A newer offer of the same tool stays."""
+        """Use up an offer; True for only one of several processes. A newer offer of the same tool stays."""
         place = self._offer(key, offer.tool)
         record = self._records.take("pending", place)
         if record is not None and record["when"] != offer.when:
@@ -118,7 +119,7 @@ class ConversationStore:
         self._keep_call(key, call.turn_id, call.call_id, record)
 
     def find_calls(self, key: Key, explain: Callable[[Outcome[Any]], Explanation]) -> list[Dangling]:
-        """The calls that dangle: their turn has ended without them, or their process has."""
+        """Find the unanswered calls: their turn, or their process, has ended without a result."""
         found = []
         for place, record in self._records.find("pending", self._call(key)):
             if self._is_running(record):

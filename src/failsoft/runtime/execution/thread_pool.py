@@ -2,16 +2,16 @@
 
 Rules
 -----
-- Our own daemon threads, not an executor: an interpreter that wants to exit does not wait for a tool that hangs.
-- A job that has begun is never interrupted; whoever gives up on it abandons it. ``MOST_ABANDONED`` of those may be
-  busy at a time, then new jobs are refused: a tool that always hangs must not eat all threads of the process.
-- Jobs wait for a free thread in order; waiting is not running. A thread that is lost to an abandoned job is replaced;
-  when that may not be and none is left, those who wait are refused as well (T6).
-- A thread whose job waits for another job is not counted, and that one is next: jobs inside jobs cannot use up all
-  threads and then wait for each other.
-- Context variables of the submitter are there (T24).
-- The garbage collector may end a forgotten call in the middle of any of this, in the same thread, and that abandons its
-  job: so the lock lets its own thread in, and no thread is started while it is held.
+- Daemon threads, not an executor: the interpreter does not wait for a tool that hangs when it exits.
+- A job that has begun is never interrupted; a caller that gives up abandons it. At ``MOST_ABANDONED`` abandoned jobs new
+  jobs are refused: a tool that always hangs must not use up all threads of the process.
+- Jobs wait in order for a free thread. A thread with an abandoned job is replaced. If it cannot be replaced and no other
+  thread is left, the waiting jobs are refused as well.
+- A thread whose job waits for another job does not count as busy, and that other job is next: nested jobs cannot use up
+  all threads and then wait for each other.
+- Jobs run in the submitter's context variables.
+- The garbage collector may end a forgotten call at any point, in the same thread, and that abandons its job. Therefore
+  the lock is reentrant, and no thread is started while it is held.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IDLE_SECONDS = 10.0
 
 
 class Job:
-    """One function call on its way through a thread."""
+    """One function to run in a thread."""
 
     __slots__ = ("abandoned", "begun", "context", "done", "error", "outer", "refused", "run", "thread", "value")
 
@@ -39,15 +39,15 @@ class Job:
         self.context: Context = copy_context()
         self.value: Any = None
         self.error: BaseException | None = None
-        self.thread: int | None = None  # the one that runs it
+        self.thread: int | None = None  # the thread that runs it
         self.abandoned = False
         self.begun = False  # a thread runs it, or has run it
-        self.refused = False  # it will never run: no thread is left, or it was withdrawn
-        self.outer: int | None = None  # the thread of ours that waits for it
+        self.refused = False  # it will never run: no thread was left, or it was withdrawn
+        self.outer: int | None = None  # the pool's thread that waits for it
 
 
 def _ignore(_: Job) -> None:
-    """Nobody waits for a job that was withdrawn."""
+    """Do nothing: no caller waits for a job that was withdrawn."""
 
 
 class _IdleWorker:
@@ -57,7 +57,7 @@ class _IdleWorker:
 
     def __init__(self) -> None:
         self.job: Job | None = None
-        self.left = False  # nobody will ring it again
+        self.left = False  # its thread ends: do not wake it again
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -69,21 +69,21 @@ class ThreadPool:
         self.renew()
 
     def renew(self) -> None:
-        """Start over: also in a forked child, which has none of its parent's threads."""
+        """Start over without threads, as in a forked child."""
         self._lock = threading.RLock()
-        self._jobs: deque[Job] = deque()  # while nobody is idle
-        self._idle: list[_IdleWorker] = []  # whoever has worked last is next: it is warm
+        self._jobs: deque[Job] = deque()  # waiting, while no thread is idle
+        self._idle: list[_IdleWorker] = []  # the one that worked last is next: its caches are warm
         self._busy = self._threads = 0
         self._ours: set[int] = set()  # threads
-        self._lost: set[int] = set()  # those of them whose jobs were abandoned
-        self._waiting: Counter[int] = Counter()  # those of them that wait for other jobs: for how many
+        self._lost: set[int] = set()  # threads whose jobs were abandoned
+        self._waiting: Counter[int] = Counter()  # threads that wait for other jobs: for how many
 
     @property
     def abandoned(self) -> int:
         return len(self._lost)
 
     def submit(self, run: Callable[[], Any], done: Callable[[Job], None]) -> Job | None:
-        """Run it in a thread, as soon as one is free; then ``done`` is called there. None: no thread is left."""
+        """Run a function as soon as a thread is free, then call ``done`` there. None if no thread is left."""
         job = Job(run, done)
         caller = get_ident()
         with self._lock:
@@ -113,11 +113,11 @@ class ThreadPool:
         return job
 
     def _active(self) -> int:
-        """Threads that do something for those who wait, or will."""
-        return self._threads - len(self._lost.union(self._waiting))  # one may be both
+        """The number of threads that can serve waiting jobs: neither lost nor waiting themselves."""
+        return self._threads - len(self._lost.union(self._waiting))  # a thread may be both
 
     def _go_on(self, job: Job) -> None:
-        """Whoever has waited for this job does not any more."""
+        """Note that the thread that waited for this job continues."""
         if job.outer is not None:
             self._waiting[job.outer] -= 1
             if not self._waiting[job.outer]:
@@ -135,9 +135,9 @@ class ThreadPool:
         return True
 
     def withdraw(self, job: Job) -> bool:
-        """True if the job has not begun and now never will. A job that may have begun goes on as it was."""
+        """Withdraw a job that has not begun. False if it may have begun; then it goes on."""
         with self._lock:
-            job.abandoned = True  # before the thread is looked at: a thread looks in the opposite order
+            job.abandoned = True  # set before ``thread`` is read: a thread does it in the opposite order
             if job.thread is not None or job.begun:
                 return False
             if job in self._jobs:
@@ -147,16 +147,16 @@ class ThreadPool:
             return True
 
     def abandon(self, job: Job) -> bool:
-        """Nobody waits for it any more. True if it is running and goes on."""
+        """Stop waiting for a job. True if it is running and goes on."""
         with self._lock:
-            job.abandoned = True  # if a thread is on its way to it, it turns back
+            job.abandoned = True  # a thread that is about to take it does not run it
             self._go_on(job)
             if job.thread is None:
                 if job in self._jobs:
                     self._jobs.remove(job)
                 return False
             self._lost.add(job.thread)
-            # Each of those who wait has a thread on its way otherwise.
+            # Otherwise every waiting job has a thread that will take it.
             more = len(self._lost) < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
             self._threads += more
             stranded = self._mark_abandoned()
@@ -167,7 +167,7 @@ class ThreadPool:
         return True
 
     def _mark_abandoned(self) -> list[Job]:
-        """Those who wait and whom nobody will ever serve."""
+        """Remove and return the waiting jobs that no thread will ever run."""
         if len(self._lost) < MOST_ABANDONED or self._active() > 0:
             return []
         stranded = list(self._jobs)
@@ -186,13 +186,13 @@ class ThreadPool:
             job = self._take(bell)
         while job is not None or (job := self._wait(bell)) is not None:
             job.thread = me
-            if job.abandoned:  # asked only now: whoever abandons it looks at the thread after saying so
+            if job.abandoned:  # read after ``thread`` is set: ``abandon`` does it in the opposite order
                 job.refused = True
             else:
                 job.begun = True
                 try:
                     job.value = job.context.run(job.run)
-                except BaseException as error:  # it belongs to the caller, whatever it is
+                except BaseException as error:  # any exception is passed to the caller
                     job.error = error
             with self._lock:
                 job.thread = None
@@ -205,7 +205,7 @@ class ThreadPool:
             job = following  # an idle thread must not keep the last value alive
 
     def _take(self, bell: _IdleWorker) -> Job | None:
-        """The next job; None: there is none, so the thread is idle now. Or it was one more while others waited, and ends."""
+        """Return the next job; None if there is none: the thread is then idle, or ends if it was an extra one."""
         if self._threads > MOST_THREADS and self._active() > MOST_THREADS:
             self._retire(bell)
         elif self._jobs:
@@ -216,7 +216,7 @@ class ThreadPool:
         return None
 
     def _wait(self, bell: _IdleWorker) -> Job | None:
-        """The job that an idle thread is given; None: there was none for long, and it is to end."""
+        """Wait for a job; None after a long time without one: the thread ends."""
         if bell.left:
             return None
         if not bell.wake.acquire(timeout=IDLE_SECONDS):
@@ -225,7 +225,7 @@ class ThreadPool:
                     self._idle.remove(bell)
                     self._retire(bell)
                     return None
-            bell.wake.acquire()  # it was given a job in this very moment
+            bell.wake.acquire()  # a job arrived at the last moment
         job, bell.job = bell.job, None
         return job
 

@@ -30,14 +30,14 @@ scope, enter, reset = SCOPE.get, SCOPE.set, SCOPE.reset
 
 
 def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
-    """A function that runs a plain async tool once, by name; all but an immediate success goes on as a whole call."""
+    """Return a function that runs a plain async tool by name. Unless it succeeds at once, the pipeline continues."""
     fn, timeout, now, tool_id, label = tool.fn, float(tool.timeout), rt.time.now, tool.id, tool.label
     pending, trace = rt.log.trace.pending, rt.log.trace
     site, success = (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
 
     async def by_name(kwargs: Mapping[str, Any], id: int, ticket: Ticket) -> Outcome[Any]:
         outer = scope()
-        if outer is not None and not (type(outer) is list and tool.safe_to_repeat):  # awaited elsewhere than called
+        if outer is not None and not (type(outer) is list and tool.safe_to_repeat):  # awaited in another scope
             return without_frames(await rt.runner.run(rt.runner.open_call(tool, (), dict(kwargs), now(), id)))
         started, running = now(), None
         box: LightAttempt = [None, id, started, site, (), kwargs, outer]
@@ -52,7 +52,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
             finally:
                 try:
                     reset(token)
-                except ValueError:  # an orphan goes on in another context
+                except ValueError:  # an abandoned tool runs on in another context
                     leave(SCOPE, token)
         except Exception as error:
             entered, made = running is not None, made_call_of(box) if outer is None else call_of(box)
@@ -73,15 +73,15 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                 return succeed(id, tool_id, value, 1, taken, label)
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
-        # Out here, so that the errors of further attempts do not get the first one as their context.
+        # Outside of ``except``: the first error must not become the context of later ones.
         return without_frames(await rest)
 
-    by_name.__qualname__ = f"rt.call({tool_id!r}, …)"  # what Python names if its await is forgotten
+    by_name.__qualname__ = f"rt.call({tool_id!r}, …)"  # shown in Python's warning if the await is forgotten
     return by_name
 
 
 def run_fast_blocking(rt: FastCallServices, call: Call, ticket: Ticket) -> Outcome[Any]:
-    """Run a plain call for a caller that blocks; what is not a success at once goes on as a whole call."""
+    """Run a plain call for a caller that blocks. Unless it succeeds at once, the pipeline continues."""
     tool = call.tool
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
@@ -108,7 +108,7 @@ def run_fast_blocking(rt: FastCallServices, call: Call, ticket: Ticket) -> Outco
 
 
 async def run_fast(rt: AwaitedCallServices, call: Call, ticket: Ticket) -> Outcome[Any]:
-    """The same for a caller that awaits."""
+    """``run_fast_blocking`` for a caller that awaits."""
     tool = call.tool
     token = SCOPE.set(call)
     try:
@@ -138,7 +138,7 @@ def is_fast_eligible(rt: AwaitedCallServices, call: Call) -> bool:
 
 
 def succeed_fast(rt: AwaitedCallServices, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
-    """The outcome of a plain call that has succeeded at once."""
+    """Return the outcome of a plain call that succeeded at once."""
     tool, trace, parent = call.tool, rt.log.trace, call.parent
     call.report_effect(tool, "happened")
     turn_id = None if call.turn is None else call.turn.id
@@ -150,5 +150,5 @@ def succeed_fast(rt: AwaitedCallServices, call: Call, started: float, ended: flo
     if len(trace.pending) > trace.limit:
         trace.drain()
     if call.thread is not None:
-        rt.books.conversations.note_success(call)  # a call beside it may have left notes
+        rt.books.conversations.note_success(call)  # a concurrent call may have made notes
     return succeed(call.raw_id, tool.id, value, 1, ended - call.started, tool.label)

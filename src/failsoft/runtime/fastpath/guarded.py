@@ -1,8 +1,8 @@
-"""Guarded functions: what ``@rt.tool`` gives back. The happy path lives here, and nothing else does.
+"""Guarded functions, which ``@rt.tool`` returns. Only the happy path is here.
 
-A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Whatever is not
-that simple (a circuit that is not closed, a turn, a limit, a failure, a tool that must not be repeated) goes to ``rt.run``
-or ``rt.run_blocking``.
+A call that succeeds at once reads its ticket and its scope, steps the tool and appends one record. Anything else (a circuit
+that is not closed, a turn, a limit, a failure, a tool that must not be repeated) is passed to ``rt.run`` or
+``rt.run_blocking``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 scope, enter, reset = SCOPE.get, SCOPE.set, SCOPE.reset
-NO_KWARGS: dict[str, Any] = {}  # nobody changes a call's arguments
+NO_KWARGS: dict[str, Any] = {}  # shared: a call's arguments are never changed
 
 
 def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    """The function that users call instead of the tool's own."""
+    """Return the guarded function of a tool."""
     make = _guard_careful if tool.kind == "async" and tool.safe_to_repeat is False else _MAKERS[tool.kind]
     made = make(rt, tool)
     if hasattr(tool.fn, "__name__"):
@@ -47,7 +47,7 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    # No more than this: ten thousand may wait, and each has what is used here.
+    # Few local variables: ten thousand calls may wait here at a time.
     now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
     fn, site, success = tool.fn, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
 
@@ -71,7 +71,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             finally:
                 try:
                     reset(token)
-                except ValueError:  # an orphan goes on in another context
+                except ValueError:  # an abandoned tool runs on in another context
                     leave(SCOPE, token)
         except Exception as error:
             entered, made = stepper is not None, made_call_of(box) if outer is None else call_of(box)
@@ -92,14 +92,14 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 return value
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
-        # Out here, so that the errors of further attempts do not get the first one as their context.
+        # Outside of ``except``: the first error must not become the context of later ones.
         return (await rest).unwrap()
 
     return guarded
 
 
 def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    """Guard a tool that must not be repeated: it has to know whether an inner call has acted."""
+    """Guard a tool that must not be repeated: its call has to know whether an inner call has acted."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         shut = tool.cached_refusal
@@ -132,7 +132,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             finally:
                 if token is not None:
                     reset(token)
-                else:  # an interrupt came when the box was entered already, and the token not there yet
+                else:  # interrupted after the scope was set, and before the token was stored
                     enter(outer)
         except Exception as error:
             call = call_of(box)

@@ -1,18 +1,18 @@
-"""The short way: plain retries of an error that is well known, until an attempt succeeds.
+"""The fast retry loop: plain retries of a known error, until an attempt succeeds.
 
 Rules
 -----
-- The long way (``runtime.call.pipeline``) has been gone before for the same error of the same tool, and came to a retry. Nothing but
-  attempts, time, budget and breaker can make this time different, and these are asked.
-- Only async tools that are nothing but a function and a deadline come here, called outside of turns, threads and other
-  calls, where no policy, handler, fallback or retry rule has a say. None that is declared as not idempotent: calls made
-  inside that one must know that they are.
-- Whatever is not a plain retry (another error, the last attempt, a circuit that is about to open) goes the long way,
-  which takes up the call with all that has happened so far (``Progress``).
-- The stream says the same, and its words are made when somebody reads them. If calls were made inside an attempt, the
-  long way goes on and asks what they have done.
+- An error is known if the pipeline (``runtime.call.pipeline``) has decided on a retry for the same error of the same tool
+  before. Only attempts, time, budget and breaker could change that decision, and the loop checks these.
+- It is used only for async tools that are nothing but a function and a deadline, called outside of turns, threads and
+  other calls, if no policy, handler, fallback or retry rule could decide. Tools declared as not idempotent are excluded:
+  calls inside such a tool must know of it.
+- Anything but a plain retry (another error, the last attempt, a circuit that is about to open) continues in the pipeline,
+  with all that has happened so far (``Progress``). So does a call if an attempt has made inner calls: the pipeline checks
+  what these have done.
+- Events are the same as the pipeline's. Their fields are computed when they are read.
 
-Why: an agent's tools fail in the same few ways, and what is decided each time anew costs ten times as much.
+Why: an agent's tools fail in the same few ways, and a full decision costs ten times as much.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
     rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
-    """Take a call to its outcome whose first attempt has just failed: the short way while its errors are known.
+    """Take a call whose first attempt has just failed to its outcome: by fast retries as long as its errors are known.
 
-    Unless ``entered``, the arguments may not have fitted. ``call`` is there if inner calls were made: then the long way
-    is taken, which asks what these have done.
+    Unless ``entered``, the arguments may not have fitted. ``call`` is given if inner calls were made: then the pipeline
+    takes over.
     """
-    plain = entered and call is None and not is_logged(INFO)  # log lines are the pipeline's
+    plain = entered and call is None and not is_logged(INFO)  # only the pipeline writes log lines
     known = look_up(tool, error) if plain else None
     now, wall, random, record = (
         rt.time.now,
         rt.time.wall,
         rt.time.random,
         rt.log.trace.record,
-    )  # once: an attempt is to cost little more
+    )  # made once for all attempts
     options, fn, timeout = tool.options.retry, tool.fn, tool.timeout
     primary, started, ended = error, began, now()
     made, since, spent = 0, ended, 0.0
@@ -89,7 +89,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
         ):
             first = AttemptResult(started, ended, error=error)
             break
-        error.__traceback__ = None  # nobody will see it; it holds the frames that hold it
+        error.__traceback__ = None  # never shown; it keeps frames alive that keep the error alive
         evidence = None
         if family is not None and family.seen > QUOTABLE and rt.judgement.memory is not None:
             evidence = rt.judgement.memory.evidence(family)
@@ -121,13 +121,13 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
             finally:
                 try:
                     reset(token)
-                except ValueError:  # an orphan goes on in another context
+                except ValueError:  # an abandoned tool runs on in another context
                     leave(SCOPE, token)
         except Exception as failed:
             call = made_call_of(box)
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
-        except BaseException as left:  # its caller has, or the interpreter wants to end
+        except BaseException as left:  # the caller was cancelled, or the interpreter is ending
             rt.in_flight.retrying.pop(key)
             whole = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
             whole.attempts_ended, whole.invoked = made, invoked
@@ -149,14 +149,14 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
     past = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
     call = call or _full_call(rt, tool, args, kwargs, id, began)
     call.set_id(id)
-    call.admitted = True  # the short way needs a closed circuit
+    call.admitted = True  # fast retries need a closed circuit
     rest = rt.runner.drive(call, first, None if first is None else ticket, past)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 
 
 def _count_failure(rt: FastServices, tool: Tool, ticket: Ticket, now: float, known: KnownError) -> bool:
-    """Count the failure and pay for its retry; False, with nothing done, if there is more to it."""
+    """Count the failure and pay for its retry; False, with nothing done, if the pipeline must decide."""
     health = tool.health
     if health.holds or tool.unavailable_fault is not None:
         return False
@@ -173,7 +173,7 @@ def _count_recovery(
     rt: FastServices, tool: Tool, id: str | int, ticket: Ticket, known: KnownError, families: tuple[Family, ...], attempts: int,
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
-    """Let breaker, figures, memory and stream know that a retry has worked."""
+    """Report to breaker, metrics, memory and event stream that a retry has worked."""
     retries, trace = known.retries, rt.log.trace
     record = trace.record
     with rt.toolbox.lock:
@@ -202,7 +202,7 @@ def _full_call(
     return rt.runner.new_call(tool, args, dict(kwargs), began, id)
 
 
-# --- what the stream says, made when somebody reads it ----------------------------------------------------------------
+# --- fields of events, computed when they are read -------------------------------------------------------------------
 
 
 def _retry_fields(raw: Raw) -> dict[str, Any]:

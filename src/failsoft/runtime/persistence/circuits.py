@@ -2,14 +2,14 @@
 
 Rules
 -----
-- Every runtime has its own copy of each circuit and decides by it: no call waits for the store. So two runtimes may
-  probe a half-open circuit at the same time, until each learns of the other's probe.
-- A change is passed on by an OS thread, by compare-and-set. If two have changed a circuit at the same time, the later
-  state wins (``circuit_breaker.is_later``).
+- Every runtime decides by its own copy of each circuit: no call waits for the store. So two runtimes may probe a
+  half-open circuit at the same time, until each learns of the other's probe.
+- An OS thread writes changes to the store, by compare-and-set. If two runtimes change a circuit at the same time, the
+  later state wins (``circuit_breaker.is_later``).
 - A change by another runtime is adopted when the store reports it. Until then, admitted calls keep their tickets.
-- Openings, half-open states and closings are shared. Counted failures are kept, for the next process to count on, but running
-  processes do not add up each other's: a success elsewhere, which costs nothing, could not take them back.
-- A store that fails is logged once and tried again; the copy here goes on without it.
+- Openings, half-open states and closings are shared. Counted failures are kept for the next process, but running
+  processes do not add up each other's: successes are not shared, so they could not reset the sum.
+- A store that fails is logged once and tried again; meanwhile the local copy decides.
 - Times are converted at this port: monotonic here, wall-clock in the store. A wall clock that was set keeps no circuit open
   for longer than its timeout.
 """
@@ -101,7 +101,7 @@ class Circuits:
         _ALIVE.add(self)
 
     def _renew(self) -> None:
-        self._lock = threading.RLock()  # entered itself: a signal may be handled in a Condition's __enter__
+        self._lock = threading.RLock()  # entered directly: a signal may interrupt a Condition's __enter__
         self._changed = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._waiting: dict[SharedCircuit, None] = {}  # in order
@@ -112,7 +112,7 @@ class Circuits:
         self._renew()
 
     def _begin(self) -> None:
-        """Read the circuits in the store; one that does not answer in time is not waited for."""
+        """Read the circuits in the store, for ``START_PATIENCE`` seconds at most."""
         begun = threading.Thread(target=self._watch, name="failsoft circuits", daemon=True)
         try:
             begun.start()
@@ -136,7 +136,7 @@ class Circuits:
     # -- circuits of this runtime ------------------------------------------------------------------------------------
 
     def register(self, health: Circuit, *names: str, adopted: Callable[[], None] | None = None) -> None:
-        """Continue a circuit from where the store has it, and share it from now on. Reads nothing.
+        """Continue a circuit in the state that the store has reported, and share it from now on. Reads nothing.
 
         A tool that is registered again begins with a closed circuit.
         """
@@ -156,14 +156,14 @@ class Circuits:
                 self._resume(health, circuit)
 
     def _resume(self, health: Circuit, circuit: KeptCircuit) -> None:
-        """Continue from what an earlier process has kept; counted failures alone open no circuit."""
+        """Continue the state of an earlier process; counted failures alone do not open a circuit."""
         state = self._as_local(circuit.state)
         if state.state == "closed":
             state = state._replace(failures=min(state.failures, health.options.failure_threshold - 1))
         health.restore(state, circuit.opened_by)
 
     def _on_changed(self, shared: SharedCircuit) -> None:
-        """A circuit has changed here: pass it on soon. Called with the state's lock held."""
+        """Queue a circuit that has changed here for the store. Called with the state's lock held."""
         shared.dirty = True
         with self._lock:
             self._waiting[shared] = None
@@ -178,7 +178,7 @@ class Circuits:
         with self._state_lock():
             shared = self._shared.get(key)
             if shared is None or shared.dirty or version <= shared.version:
-                return  # a change made here meanwhile meets this one in the store
+                return  # changed here too: ``_sync`` compares the two
             shared.version = version
             self._adopt(shared, circuit)
 
@@ -222,7 +222,7 @@ class Circuits:
             pause = min(max(2 * pause, RETRY_SECONDS), LONGEST_RETRY) if failed else 0.0
 
     def _pass_on(self) -> bool:
-        """Pass on everything that waits; True if the store has failed."""
+        """Write all queued circuits to the store; True if the store has failed."""
         if self._stop_watching is None:
             self._watch()
         while True:
@@ -282,7 +282,7 @@ class Circuits:
         return not (alone and self._pass_on())
 
     def close(self, deadline: float) -> None:
-        """Pass on what waits, and watch no more."""
+        """Write all queued circuits to the store, and stop watching."""
         self.flush(deadline)
         with self._lock:
             self._closed = True

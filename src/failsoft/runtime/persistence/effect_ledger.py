@@ -2,18 +2,19 @@
 
 Rules
 -----
-- Recorded are calls of tools that write (``Tool.is_write``), if the call has a thread or an id of its caller's choice.
-  A write is known again by tenant, thread, tool, id and arguments. An id that failsoft has counted is recorded, but not
-  recognised: the next process counts anew.
-- A call waits until its record is durable, at most ``PATIENCE``. The store is used by an OS thread of the ledger's own;
-  calls that wait at the same time share one transaction.
+- Calls of tools that write (``Tool.is_write``) are recorded if they have a thread, or an id that the caller chose.
+- A replay is recognised by tenant, thread, tool, id and arguments. A call with a generated id is recorded, but a replay
+  of it is not recognised: the next process numbers its calls from 1 again.
+- A call waits until its record is durable, for ``PATIENCE`` seconds at most. The ledger uses the store on its own OS
+  thread; calls that wait at the same time share one transaction.
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
-- A start that finds another's record does not run the tool, however often it is made and in whatever process, until the
-  record is gone: ``Thread.close_dangling`` drops the records of its thread, and each expires after ``DANGLES_FOR`` seconds.
-  Another id, or other arguments, make another write.
-- A call that has ended here is no obstacle, although its turn has not ended and its record stays: its caller has the answer.
+- A call that finds a record of the same write does not run, in any process, until the record is gone.
+  ``Thread.close_dangling`` drops the records of its thread, and each record expires after ``DANGLES_FOR`` seconds. Another
+  id, or other arguments, make another write.
+- A call that has ended in this process does not prevent another one, although its record stays until the end of its turn:
+  its caller has the answer.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class WriteTurn(Protocol):
 
 
 class Identified(Protocol):
-    """A call, as far as a replay is recognised by it."""
+    """The parts of a call by which a replay is recognised."""
 
     caller_id: str | None
     thread: str | None
@@ -86,7 +87,7 @@ class Write(Identified, Protocol):
 
 
 class WriteRecord:
-    """A record on its way into the store, and what came of it."""
+    """A record on its way into the store, and the store's answer."""
 
     __slots__ = ("answer", "dropped", "found", "place", "value", "wake")
 
@@ -95,7 +96,7 @@ class WriteRecord:
         self.value = value
         self.answer: Answer | None = None  # None: the store has not answered yet
         self.found: dict[str, Any] = {}  # the record that was there before
-        self.dropped = False  # its call has ended, or is stopped: the record is not wanted any more
+        self.dropped = False  # its call has ended or was refused: the record is no longer needed
         self.wake: Callable[[], None] = _nothing  # called when there is an answer
 
 
@@ -104,18 +105,17 @@ class EffectLedger:
 
     def __init__(self, store: Store, run: str) -> None:
         self._store = cast("FailsafeStore", store)
-        self._run = run  # this runtime, as opposed to those before it and beside it
-        self._ended: dict[str, str] = {}  # records of calls that have ended in turns that have not: place, turn
-        self._told: dict[
-            str, None
-        ] = {}  # places of records that were reported here: they dangle no more, but still stop
+        self._run = run  # identifies this runtime among all others
+        self._ended: dict[str, str] = {}  # calls that have ended in open turns: turn by place
+        # Places of records reported here: no longer unanswered, but they still prevent a replay.
+        self._told: dict[str, None] = {}
         self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
         self._over: deque[str] = deque()  # turns that have ended, and whose records have not
         self.renew_after_fork()
 
     def renew_after_fork(self) -> None:
         """Start over in a forked child, which has none of its parent's threads."""
-        self._lock = threading.RLock()  # entered itself: a signal may be handled in a Condition's __enter__
+        self._lock = threading.RLock()  # entered directly: a signal may interrupt a Condition's __enter__
         self._changed = threading.Condition(self._lock)
         self._waiting: list[WriteRecord] = []
         self._thread: threading.Thread | None = None
@@ -158,12 +158,12 @@ class EffectLedger:
         with self._lock:
             other = self._running.get(place)
             if turn_id and other is not None and other.value["turn"] == turn_id:
-                place = self._place(call, alone=True)  # of two calls of one turn neither is the other's replay
+                place = self._place(call, alone=True)  # two calls of one turn are never replays of each other
             record = call.write_record = WriteRecord(place, {"run": self._run, "turn": turn_id})
             record.wake = wake
             answered = self._ended.pop(place, None) is not None
             self._running.setdefault(place, record)
-        if answered:  # it is no replay: its caller has the answer of the one before
+        if answered:  # not a replay: its caller has the answer of the earlier call
             self._store.delete("pending", record.place)
         with self._lock:
             self._waiting.append(record)
@@ -189,7 +189,7 @@ class EffectLedger:
         return answer
 
     def _place(self, call: Write, *, alone: bool = False) -> str:
-        """The key of a write's record: two starts with the same key are the same write. ``alone``: no other start is."""
+        """Return the key of a write's record. Calls with the same key are the same write; ``alone`` makes it unique."""
         if call.caller_id is None or alone:
             id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
         else:
@@ -199,7 +199,7 @@ class EffectLedger:
     # -- after it ----------------------------------------------------------------------------------------------------
 
     def end(self, call: Write, *, acted: bool = True) -> None:
-        """A recorded call has ended. ``acted``: its tool may have had an effect."""
+        """Note that a recorded call has ended. ``acted``: its tool may have had an effect."""
         record, call.write_record = call.write_record, None
         if record is None:
             return
@@ -213,7 +213,7 @@ class EffectLedger:
             self._drop(record)
 
     def abandon(self, call: Write) -> None:
-        """The caller of a recorded call has left while its tool ran: the record stays."""
+        """Keep the record of a call whose caller was cancelled while its tool ran."""
         record, call.write_record = call.write_record, None
         if record is not None:
             self._stop(record)
@@ -224,7 +224,7 @@ class EffectLedger:
                 del self._running[record.place]
 
     def end_turn(self, turn_id: str) -> None:
-        """A turn has ended. A finaliser may say so, at any moment: this takes no lock, and leaves the rest to ``settle``."""
+        """Note that a turn has ended. Finalisers call this at any moment, so it takes no lock: see ``finish_pending``."""
         if self._ended:
             self._over.append(turn_id)
 
@@ -252,9 +252,9 @@ class EffectLedger:
     # -- replays -----------------------------------------------------------------------------------------------------
 
     def find_open(self, key: Key) -> Iterator[tuple[str, str, str]]:
-        """The writes of a thread that a replay would not run, and that were not reported here: turn, call and tool.
+        """Yield turn, call and tool of a thread's writes that a replay would not run and that were not reported here.
 
-        Those of other processes, and those of this one whose caller has left.
+        These are writes of other processes, and writes of this process whose caller was cancelled.
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
@@ -276,7 +276,7 @@ class EffectLedger:
     # -- the OS thread -----------------------------------------------------------------------------------------------
 
     def _start(self) -> bool:
-        """Start the thread; False where the interpreter refuses: it is about to end."""
+        """Start the thread; False if the interpreter is about to end and refuses."""
         thread = threading.Thread(target=self._work, name="failsoft ledger", daemon=True)
         try:
             thread.start()
@@ -296,12 +296,12 @@ class EffectLedger:
             self._serve()
 
     def _serve(self) -> None:
-        """Record what is waiting, in one step."""
+        """Record all waiting calls in one transaction."""
         with self._lock:
             wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
         if not wanted:
             return
-        values = {record.place: record.value for record in reversed(wanted)}  # of equal ones the first counts
+        values = {record.place: record.value for record in reversed(wanted)}  # the first of equals counts
         taken = self._store.claim("pending", values, ttl=DANGLES_FOR, timeout=PATIENCE)
         for record in wanted:
             answer: Answer = "unknown"
@@ -319,7 +319,7 @@ def _parts(place: str) -> list[str]:
 
 
 def _nothing() -> None:
-    """Wake nobody."""
+    """Do nothing: no caller waits."""
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:

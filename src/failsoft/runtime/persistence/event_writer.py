@@ -2,13 +2,13 @@
 
 Rules
 -----
-- Events go in batches, by a thread of their own; plain successes as runs (``observe.success_runs``). Within about a second they
-  are with the store; ``flush``, and the end of a turn, wait until they are durable.
-- The end of a turn waits ``PATIENCE`` at most, on threads of our own: the program's may all be taken. A store that has
-  kept one waiting is not waited for again for ``PAUSE``.
-- Nothing is acknowledged that was lost. A loss is found when somebody flushes; no turn that had begun by then counts
-  as safe, whoever has been told of it before. ``flush`` tells of it once, and to all who ask at that time.
-- A program that ends without closing its runtime still hands over what it has, within ``LAST`` seconds.
+- A separate OS thread writes events in batches, plain successes as runs (``observe.success_runs``). They reach the store
+  within about a second; ``flush``, and the end of a turn, wait until they are durable.
+- The end of a turn waits for ``PATIENCE`` seconds at most, on an OS thread of our own: the program's may all be busy. After
+  a store was too slow, turns do not wait for it for ``PAUSE`` seconds.
+- Lost events are never acknowledged. A loss is found by the next flush; every turn that had begun by then counts as not
+  saved. ``flush`` reports a loss once, to all who wait at that time.
+- A program that ends without closing its runtime waits up to ``LAST`` seconds for its last events to be written.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class StoreWriter:
         self._clock = clock
         self._paused_until = 0.0
         self._closed = False
-        self.ledger: EffectLedger | None = None  # whose records go to the same store
+        self.ledger: EffectLedger | None = None  # its records go to the same store
         self._finding = RLock()
-        self._found = 0  # losses
-        self._known = 0  # of the delivery's and the store's own
-        self._told = 0  # of those found, what ``flush`` has told
-        self._doubtful = 0  # the number of the last event that may be among them
+        self._found = 0  # how often new losses were found
+        self._known = 0  # losses that delivery and store have counted
+        self._told = 0  # of ``_found``, reported by ``flush``
+        self._doubtful = 0  # number of the last event that may be lost
         self._delivery = trace.attach_raw(self._append, name="store")
         self.renew_after_fork()
         _ALIVE.add(self)
@@ -65,33 +65,33 @@ class StoreWriter:
         if self.ledger is not None:
             self.ledger.finish_pending()
         told = self._told
-        heard = self._trace.flush(deadline)  # by everybody, not just the store
+        heard = self._trace.flush(deadline)  # by all consumers, not just the store
         durable = self._is_durable(deadline)
         found = self._found
         self._told = max(self._told, found)
         return heard and durable and found == told
 
     async def acknowledge(self, batches: Batches) -> bool:
-        """The same for one turn, at its end; those before it may have lost something."""
+        """``flush`` for one turn, at its end; losses from before the turn do not count."""
         if self._closed:
             return False
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._waiters, self._has, batches)
-        except RuntimeError:  # no thread can be had: the interpreter ends, or another thread has closed the runtime
+        except RuntimeError:  # no thread: the interpreter ends, or another thread has closed the runtime
             return self._has(batches)
         try:
             return await asyncio.wait_for(waiting, 2 * PATIENCE)
-        except TimeoutError:  # others are before it: that too is not worth waiting for
+        except TimeoutError:  # other turns are waiting before this one
             return False
 
     def close(self) -> None:
-        """Keep no threads any longer."""
+        """End the threads."""
         self._closed = True
         self._waiters.shutdown(wait=False)
 
     def renew_after_fork(self) -> None:
-        """A forked child has none of its parent's threads."""
-        from concurrent.futures import ThreadPoolExecutor  # only who has a store pays for it
+        """Start over in a forked child, which has none of its parent's threads."""
+        from concurrent.futures import ThreadPoolExecutor  # start-up: needed only with a store
 
         self._waiters = ThreadPoolExecutor(WAITERS, "failsoft store")
 
@@ -106,7 +106,7 @@ class StoreWriter:
         return not batches or self._doubtful < batches[0][2]
 
     def _is_durable(self, deadline: float) -> bool:
-        """Have what is there now on disk, and find what was lost."""
+        """Wait until the events so far are durable, and note new losses."""
         taken = self._delivery.flush(left(deadline))
         kept = self._store.flush(left(deadline))
         with self._finding:

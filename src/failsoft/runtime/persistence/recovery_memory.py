@@ -1,4 +1,4 @@
-"""``rt.memory``: the recovery memory while the program runs. Calls come here on their failing way only."""
+"""``rt.memory``: the recovery memory while the program runs. Only failing calls use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
 
 SAVE_EVERY = 64  # families that have changed; the rest is saved by ``flush`` and ``close``
-TTL = 8 * core.HALF_LIFE  # what has decayed to nothing need not be kept
+TTL = 8 * core.HALF_LIFE  # seconds; after that, the evidence has decayed
 
 log = logging.getLogger("failsoft")
 
@@ -40,14 +40,14 @@ class RecoveryMemory:
     # -- for people ----------------------------------------------------------------------------------------------------
 
     def families(self, *, tenant: str | None = None, tool: str | None = None) -> list[dict[str, Any]]:
-        """A tenant's families of errors as plain data, the latest last, each with its tallies by strategy."""
+        """Return a tenant's error families as plain data, the latest last, each with its tallies by strategy."""
         with self._lock:
             return [
                 family.to_dict() for family in self._memory if family.tenant == tenant and tool in (None, family.tool)
             ]
 
     def forget(self, *, tenant: str | None = None, tool: str | None = None) -> int:
-        """Drop what is known about a tenant's errors, or about one tool's; how many families that was."""
+        """Forget the error families of a tenant, or of one tool; return how many there were."""
         with self._lock:
             gone = [family.key for family in self._memory if family.tenant == tenant and tool in (None, family.tool)]
             self._changed = {family for family in self._changed if family.key not in gone}
@@ -60,7 +60,7 @@ class RecoveryMemory:
     # -- for calls -----------------------------------------------------------------------------------------------------
 
     def meet(self, tenant: str | None, tool: str, fault: Fault) -> Family:
-        """The family of an error that has just come."""
+        """Return the family of an error that has just occurred."""
         now = self._wall()
         with self._lock:
             family = self._memory.find(tenant, tool, fault)
@@ -79,19 +79,19 @@ class RecoveryMemory:
             return family.evidence
 
     def skips_retry(self, family: Family) -> Tally | None:
-        """The record of a family's retries, if one is to be left out on account of it."""
+        """Return the tally of a family's retries if it shows that a retry is not worth it, else None."""
         if self.mode != "act":
             return None
         with self._lock:
             return family.tallies[RETRY] if core.skips_retry(family) else None
 
     def order(self, family: Family, options: Sequence[Fallback]) -> Sequence[Fallback]:
-        """Alternatives, the better of equals first."""
+        """Order fallbacks of equal rank by what has helped before."""
         with self._lock:
             return core.order(family, options)
 
     def learn(self, family: Family, tool: str | None, worked: bool, seconds: float) -> None:
-        """Take in what came of retries, or of an alternative."""
+        """Note whether retries (or, with ``tool``, a fallback) have helped."""
         with self._lock:
             family.learn(RETRY if tool is None else TOOL + tool, worked, seconds)
             if self._store is None:
@@ -104,7 +104,7 @@ class RecoveryMemory:
     # -- keeping -------------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Hand what has changed to the store."""
+        """Write the changed families to the store."""
         if self._store is None:
             return
         with self._lock:
@@ -116,7 +116,7 @@ class RecoveryMemory:
     def _load(self, store: Store) -> None:
         try:
             kept = [Family.from_dict(data) for _, data in store.find("memory")]
-        except Exception:  # a memory that cannot be read is an empty one
+        except Exception:  # not readable: start with an empty memory
             log.exception("the recovery memory could not be read; it starts empty")
             return
         for family in sorted(kept, key=lambda family: family.at):

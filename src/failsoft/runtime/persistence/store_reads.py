@@ -1,4 +1,4 @@
-"""Questions to a store from an event loop: asked in an OS thread, and not waited for too long."""
+"""Read a store from an event loop: on an OS thread, with a limit on the waiting time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
-    """The answer of a function that blocks; ``otherwise`` if there is none within ``PATIENCE``.
+    """Return the result of a function that blocks, or ``otherwise`` if it takes longer than ``PATIENCE``.
 
-    The OS thread is a daemon: a store that hangs keeps no program from ending.
+    The OS thread is a daemon: a store that hangs does not keep the program from ending.
     """
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[T] = loop.create_future()
@@ -45,7 +45,7 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
 
 
 def setter(future: asyncio.Future[T], value: T) -> Callable[[], None]:
-    """A function that gives the future its value, unless it has one."""
+    """Return a function that sets the future's result, unless it has one."""
     return lambda: None if future.done() else future.set_result(value)
 
 

@@ -1,7 +1,7 @@
 """Check the arguments of calls by name against a tool's signature, before the tool runs.
 
-Compiled once per tool, with the first call by name. Simple annotations are ``core.model.argument_types``'s; pydantic checks the
-others, and is imported only for those. An annotation that cannot be resolved, or of which pydantic can make nothing, is not
+Compiled once per tool, with the first call by name. ``core.model.argument_types`` checks simple annotations; pydantic checks the
+others, and is imported only for those. An annotation that cannot be resolved, or that pydantic does not support, is not
 checked. Direct Python calls are not checked at all.
 """
 
@@ -20,14 +20,14 @@ from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
-_ALL: frozenset[type] = frozenset()  # stands for every class
+_ALL: frozenset[type] = frozenset()  # means every class
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
 """The arguments to use, the very same mapping if nothing was converted; or their fault."""
 
 
 def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -> Check | None:
-    """The check of a function's arguments; None if there is nothing to check."""
+    """Compile the check of a function's arguments; None if there is nothing to check."""
     readers: dict[str, Reader] = {}
     others: Reader | None = None  # for ``**kwargs``
     for parameter in () if signature is None else signature.parameters.values():
@@ -73,7 +73,7 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
 
 
 def _or_none(each: Reader) -> Reader:
-    """The same for a parameter whose default is None, whatever its annotation says."""
+    """Accept None as well, for a parameter whose default is None."""
 
     def read(value: Any, strict: bool) -> Any:
         return None if value is None else each.read(value, strict)
@@ -99,7 +99,7 @@ def _resolve(fn: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return typing.get_type_hints(holder, globalns=names, include_extras=True)[parameter.name]
-    except Exception:  # whatever the annotation's own code raises
+    except Exception:  # the annotation's own code may raise anything
         return Any
 
 
@@ -108,12 +108,12 @@ def _reader(annotation: Any) -> Reader | None:
         return reader(_undocumented(annotation))
     except Richer:
         return _rich_reader(annotation)
-    except Exception:  # an annotation that is no type at all
+    except Exception:  # the annotation is not a type
         return None
 
 
 def _undocumented(annotation: Any) -> Any:
-    """``Annotated`` with nothing but descriptions is the type itself."""
+    """Return the type inside an ``Annotated`` that only adds descriptions."""
     if get_origin(annotation) is Annotated:
         bare, *notes = get_args(annotation)
         if all(isinstance(note, str) for note in notes):
@@ -126,11 +126,11 @@ class _Refused(Exception):
 
 
 def _rich_reader(annotation: Any) -> Reader | None:
-    from pydantic import TypeAdapter, ValidationError  # only annotations that need it pay for it
+    from pydantic import TypeAdapter, ValidationError  # start-up: few annotations need it
 
     try:
         adapter: Any = TypeAdapter(annotation)
-    except Exception:  # of a class of which it knows nothing, or with names that it cannot find
+    except Exception:  # an unsupported class, or names that cannot be resolved
         return None
 
     def read(value: Any, strict: bool) -> Any:  # noqa: ARG001
@@ -142,7 +142,7 @@ def _rich_reader(annotation: Any) -> Reader | None:
             if not _is_json(value):
                 return value
             raise _Refused("; ".join(map(_describe, error.errors(include_url=False, include_input=False)))) from None
-        except Exception as error:  # of a validator's own
+        except Exception as error:  # raised by a user's validator
             raise _Refused(f"it could not be read: {type(error).__name__}") from None
 
     return Reader(str(annotation), frozenset(), read)

@@ -6,7 +6,7 @@ from failsoft.core.model.fault import Fault
 
 
 class ControlFlow(BaseException):
-    """A framework's control flow on its way through. No ``Exception``: nobody here is to judge it."""
+    """Carries a framework's control flow out of a call. Not an ``Exception``, so that it is never classified."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -14,11 +14,11 @@ class ControlFlow(BaseException):
 
 
 class BrokenOffError(Exception):
-    """An agent that runs inside a tool has broken off. Whatever its error says: tools of its own may have acted before."""
+    """An agent inside a tool was interrupted. Whatever its error says, its own tools may have acted before."""
 
 
 class MisfitError(ValueError):
-    """The arguments do not fit the tool. Raised in its place: the fault is known."""
+    """The arguments do not fit the tool. Raised instead of running the tool."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
@@ -26,9 +26,9 @@ class MisfitError(ValueError):
 
 
 class BrokenToolError(TypeError):
-    """Something did not validate inside a tool, although its arguments fit: not the model's fault, but the tool's."""
+    """A validation failed inside a tool although its arguments fit: a bug of the tool, not a mistake of the model."""
 
 
 def qualified_name(error: type[BaseException]) -> str:
-    """The name by which an override of the classification knows an exception."""
+    """Return the name of an exception type as classification overrides write it."""
     return f"{error.__module__}.{error.__qualname__}"

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def description_of(fn: Callable[..., Any]) -> str:
-    """The docstring of a function, or of the ``__call__`` of an object: its class is not about the call."""
+    """Return the docstring of a function; for an object, that of ``__call__``, not that of its class."""
     target: Any = fn
     while isinstance(target, functools.partial):
         target = target.func

@@ -2,10 +2,10 @@
 
 Rules
 -----
-- What is missing (the module, something that it imports, the name in it) makes the tool unavailable, not the manifest
-  bad: it may be there on the next machine.
-- A module that is there but broken (it does not compile, or its own code fails) is a ``ManifestError`` that says where:
-  the manifest's line, and the module's file and line.
+- If the module, one of its imports or the name in it does not exist, the tool is unavailable. The manifest is still
+  valid: another machine may have them.
+- A module that is broken (it does not compile, or its own code fails) is a ``ManifestError`` with the line of the manifest
+  and the file and line of the module.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def load_entrypoint(said: ManifestTool, defaults: Layer) -> Tool:
-    """The tool; one whose function cannot be found is there, but says why it is not available.
+    """Return the tool; if its function cannot be found, the tool is unavailable and has the reason.
 
-    ``said`` is what the manifest says of it, over its ``defaults`` for all tools.
+    ``said`` has the options in the manifest; they come before its ``defaults`` for all tools.
     """
     field = f"tools.{said.options.id}."
     with prefix_errors(f"{said.place}: {field}" if said.place else field):
@@ -77,7 +77,7 @@ def _describe(error: Exception) -> str:
         return f"{error.filename}:{error.lineno}: {what}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
     places = dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in frames[:1] + frames[-1:])
-    return ": ".join([*places, what])  # the line of the module, and the one that it led to
+    return ": ".join([*places, what])  # the line of the module, then the line that raised
 
 
 def _is_machinery(filename: str) -> bool:
@@ -85,4 +85,4 @@ def _is_machinery(filename: str) -> bool:
 
 
 def _elsewhere(**arguments: Any) -> None:
-    """Stands for a tool that is not a function of this process, and takes any arguments."""
+    """Placeholder for a tool without a function in this process; takes any arguments."""

@@ -1,20 +1,19 @@
-"""Tools that somebody else runs: an agent framework calls its own functions, failsoft decides about them.
+"""Framework tools: an agent framework runs its own functions, failsoft decides about the calls.
 
 Rules
 -----
-- Such a tool has an id, options and health like any other, but no function of its own. Every call brings what runs (its
-  *runners*): for the tool that is asked for, and for those that may stand in for it.
+- A framework tool has an id, options and health, but no function. Every call carries the functions to run (its *runners*):
+  for the tool that is asked for, and for its fallbacks.
 - It counts as a write unless it is declared (by a manifest entry, a registered tool of the same id or the framework's
   own metadata) or recognised by its name and description as a read.
-- Where a tool of the same id is registered, its options and its health hold, and the framework's function runs. Where
-  the user has declared it by hand, those words hold, whatever its metadata say.
-- Exceptions with which a framework steers itself pass (R21): no retry, no verdict on the tool, and the very same object
-  comes out.
-- The framework has validated the arguments. What fails to validate inside the tool is therefore the tool's own bug, and
-  nobody knows what it had done by then. A tool's own classification comes first.
-- Nor does anybody know what an agent had done that ran inside a tool and broke off.
+- If a tool of the same id is registered, its options and its health count, and the framework's function runs. Options
+  that the user has declared come before the framework's metadata.
+- Exceptions that a framework uses for control flow are raised unchanged: no retry, and no verdict on the tool.
+- The framework has validated the arguments. A validation error from inside the tool is therefore a bug of the tool, and
+  its effect is unknown. The tool's own classification comes first.
+- The effect of an agent that was interrupted inside a tool is unknown too.
 
-Why no function: a framework's tool needs the context of the agent's run, and that is another one for every call.
+Why no function: a framework's tool needs the context of the agent's run, which is different for every call.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tools.control import BrokenOffError, BrokenToolError, ControlFlow, qualified_name
 from failsoft.runtime.tools.tool import Tool
 
-Runner = Callable[[dict[str, Any]], Any]  # the value; a coroutine of it where the framework awaits
+Runner = Callable[[dict[str, Any]], Any]  # returns the value, or a coroutine if the framework awaits
 Control = tuple[type[BaseException], ...]
 
 _CONTRACT = (
@@ -49,14 +48,14 @@ _CONTRACT = (
 class Runners(Protocol):
     """The runners by tool id: a mapping, or an object that makes a runner on demand.
 
-    Where the framework makes messages of its tools' values, ``read`` gives all that such a one may stand for.
+    If the framework turns values into messages, ``read`` returns the values that a message may have been made from.
     """
 
     def get(self, tool: str, /) -> Runner | None: ...
 
 
 class LazyRunners(NamedTuple):
-    """Runners of an agent with many tools: mostly one is asked for."""
+    """Runners that are made on demand: an agent may have many tools, and a call usually needs one."""
 
     get: Callable[[str], Runner | None]
 
@@ -65,27 +64,27 @@ class RunnerSet(NamedTuple):
     """The runners that a call carries."""
 
     runners: Runners
-    control: Control  # exceptions that pass
+    control: Control  # exceptions that are raised unchanged
 
 
 RUNNING: ContextVar[RunnerSet | None] = ContextVar("failsoft_running", default=None)
 
 
 class Metadata(NamedTuple):
-    """A framework's knowledge of its tool, beside the options in its metadata."""
+    """A framework's description of its tool, apart from the options in its metadata."""
 
     description: str = ""
-    schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None  # of the arguments, or what makes it
+    schema: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None  # of the arguments, or its factory
     hinted: bool = False  # the options on effects are the hints of a trusted server
 
 
 class FrameworkFunction:
-    """Stands where other tools have their function."""
+    """Takes the place of a tool's function."""
 
     def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: Metadata | None = None) -> None:
         self.__name__ = id
         self.declared = declared  # by the user, or by the framework's metadata
-        self.introduced = about is not None  # by an adapter: the words are the metadata's
+        self.introduced = about is not None  # by an adapter, from the metadata
         self.about = about or Metadata()
 
     @property
@@ -105,7 +104,7 @@ def start(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Coroutine[A
 
 
 def run_here(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """The same for a framework that blocks: its value."""
+    """Run the runner that the call carries for this tool, for a framework that blocks."""
     runner, control = _find(tool)
     try:
         return runner({**arguments})
@@ -122,7 +121,7 @@ def _find(tool: Callable[..., Any]) -> tuple[Runner, Control]:
 
 
 def is_runnable(tool: Callable[..., Any]) -> bool:
-    """Is there anything to run? A framework's tool is there only in a call that has brought it along."""
+    """True if there is a function to run. A framework tool has one only in a call that carries its runner."""
     if not isinstance(tool, FrameworkFunction):
         return True
     running = RUNNING.get()
@@ -148,14 +147,14 @@ class FrameworkTool(Tool):
                 'function with @runtime.tool(isolation="process"), and give the guarded one to the agent'
             )
         super().__init__(fn, replace(options, classification=(*options.classification, *_CONTRACT)))
-        self.argument_check = None  # the framework has seen to that, too
+        self.argument_check = None  # the framework has checked the types, too
 
     @property
     def description(self) -> str:
         return self.fn.about.description if isinstance(self.fn, FrameworkFunction) else ""
 
     def learn_effect(self, undeclared: Undeclared) -> None:
-        """Decide whether it reads or writes; one that says neither counts as a write."""
+        """Decide whether the tool reads or writes. Without a declaration it counts as a write."""
         hinted = isinstance(self.fn, FrameworkFunction) and self.fn.about.hinted
         known = know_effect(self.options, self.description, undeclared=undeclared, foreign=True, hinted=hinted)
         self._take_effect(known)
@@ -166,7 +165,7 @@ class FrameworkTool(Tool):
         return
 
     def check_output(self, value: Any) -> Fault | None:
-        """Check that the value has the declared form; of a framework's own message, its content is checked."""
+        """Check that the value has the declared form; for a framework's message, check its content."""
         running = RUNNING.get()
         read = None if running is None else getattr(running.runners, "read", None)
         fault = None
@@ -178,14 +177,14 @@ class FrameworkTool(Tool):
 
 
 class FrameworkView(FrameworkTool):
-    """A registered tool whose place a framework's function takes: one set of options, one health."""
+    """A registered tool, run by a framework's function. It shares the options and the health of the original."""
 
     __slots__ = ("original",)
 
     def __init__(self, original: Tool) -> None:
         self.original = original
         super().__init__(FrameworkFunction(original.id), replace(original.options, isolation=Isolation()))
-        safe = original.safe_to_repeat is True  # in a framework, a tool of which nothing is known counts as a write
+        safe = original.safe_to_repeat is True  # in a framework, an undeclared tool counts as a write
         self._take_effect(original.known_effect._replace(safe=safe))
         self._choose_fast_path()
         self.health, self.slots, self.unavailable_fault = original.health, original.slots, original.unavailable_fault
@@ -198,7 +197,7 @@ class FrameworkView(FrameworkTool):
 
 
 def refuse_other_metadata(known: Tool, declared: Mapping[str, Any]) -> None:
-    """Two tools of one name are one tool here: they must not be declared as different ones."""
+    """Raise if a tool of the same name was declared with other options: by name they are one tool."""
     before = known.fn.declared if isinstance(known.fn, FrameworkFunction) else declared
     if before != declared:
         raise ManifestError(

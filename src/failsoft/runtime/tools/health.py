@@ -1,7 +1,7 @@
-"""A tool's health while the program runs: the pure breaker and budget, held in one place.
+"""A tool's health while the program runs: the state of its breaker, retry budget and rate holds.
 
-Every method is called with the runtime's lock held, on the failure path only. ``ticket`` is what the happy path looks
-at: a ready-made right to report while the circuit is closed without a failure, else None.
+Every method is called with the runtime's lock held, on the failure path only. ``ticket`` is what the happy path reads:
+a ready-made ticket while the circuit is closed and has no counted failure, else None.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from failsoft.core.resilience import circuit_breaker, retry_budget
 from failsoft.core.resilience.circuit_breaker import BreakerState, CircuitState, Refusal, Result, Ticket
 from failsoft.core.resilience.rate_hold import Holds
 
-LEASE = 5.0  # seconds beyond an attempt's own timeout after which a probe's owner is taken for dead
-LONGEST_PROBE = 300.0  # for a tool that has no timeout
+LEASE = 5.0  # seconds after an attempt's timeout until the owner of a probe counts as dead
+LONGEST_PROBE = 300.0  # seconds, for a tool without a timeout
 
 
 class HealthView(NamedTuple):
@@ -48,8 +48,8 @@ class ToolHealth:
         self.state: BreakerState = circuit_breaker.INITIAL
         self.ticket: Ticket | None = Ticket(self.state.generation, None)
         self.opened_by: Fault | None = None
-        self.opened_at = 0.0  # when it was last closed before: failed probes do not count
-        self.holds: Holds = {}  # until when the service wants to be left alone, and by whom
+        self.opened_at = 0.0  # when the circuit first opened; failed probes do not count
+        self.holds: Holds = {}  # rate holds: until when, for which threads
         self.budget = retry_budget.Budget()
         self.credited_successes = 0  # successes that the budget has been credited for
         self.on_change: Callable[[], None] | None = (
@@ -66,7 +66,7 @@ class ToolHealth:
         return answer
 
     def record(self, ticket: Ticket, result: Result, now: float, fault: Fault | None = None) -> CircuitState | None:
-        """Take in a result; the new state, if that has changed."""
+        """Report a result to the breaker; return the new state if it has changed."""
         before = self.state
         after = self.state = circuit_breaker.record(before, self.options, ticket, result, now=now)
         if after is before:
@@ -83,9 +83,9 @@ class ToolHealth:
         return changed
 
     def count_failure(self, ticket: Ticket, now: float, successes: int | None) -> bool:
-        """Take in a failure that does nothing but count, and pay for its retry; False: it is more than that.
+        """Count a failure and pay for its retry. False, with nothing done, if it would open the circuit or exceed the budget.
 
-        ``successes`` is what the budget has to know, None: there is no budget.
+        ``successes`` is the number that the budget is credited for; None if there is no budget.
         """
         after = circuit_breaker.count_failure(self.state, self.options.failure_threshold, ticket)
         if after is None or not (successes is None or self.spend(now, successes)):
@@ -96,7 +96,7 @@ class ToolHealth:
         return True
 
     def count_success(self, ticket: Ticket) -> None:
-        """Take in the success that comes after such failures; one of an older generation says nothing."""
+        """Count the success after such failures, unless its ticket is of an older generation."""
         after = circuit_breaker.count_success(self.state, ticket)
         if after is not None:
             counted, self.state, self.ticket = self.state.failures, after, ticket
@@ -120,11 +120,11 @@ class ToolHealth:
         return max(0.0, self.state.since + self.options.timeout - now)
 
     def can_spend(self, now: float, successes: int, more: int) -> bool:
-        """Is there enough in the budget, whether or not up to so many more successes are credited first?"""
+        """True if the budget suffices, with or without up to ``more`` successes credited first."""
         return retry_budget.is_ample(self.budget, now=now, successes=successes - self.credited_successes, more=more)
 
     def budget_level(self, now: float, successes: int) -> float:
-        """The share of the retry budget that is there: 1.0 is full."""
+        """The level of the retry budget: 1.0 is full."""
         return retry_budget.level(self.budget, now=now, successes=max(0, successes - self.credited_successes))
 
     def spend(self, now: float, successes: int) -> bool:

@@ -38,7 +38,7 @@ KnownErrors = dict[tuple[type, tuple[str, ...]], KnownError]  # by type and argu
 
 
 class RetriedTool(Protocol):
-    """A tool, as far as its known errors are looked up."""
+    """A tool that has known errors."""
 
     @property
     def known_errors(self) -> Mapping[tuple[type, tuple[str, ...]], KnownError] | None: ...

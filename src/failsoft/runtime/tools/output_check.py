@@ -1,4 +1,4 @@
-"""Check that a tool's value has the declared form: a type (through pydantic) or a JSON Schema (S-spec 1.2)."""
+"""Check that a tool's value has the declared form: a type (through pydantic) or a JSON Schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def checker(output: Any) -> Callable[[Any], None]:
-    """A function that raises for a value that does not fit. Raises ValueError for what cannot be a form."""
+    """Return a function that raises for a value that does not fit. Raises ValueError if ``output`` is not a form."""
     if isinstance(output, Mapping):
         return _schema_checker(dict(output))
     from pydantic import PydanticUserError, TypeAdapter
@@ -34,7 +34,7 @@ def _schema_checker(schema: dict[str, Any]) -> Callable[[Any], None]:
     try:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
-        told = error.context[0] if error.context else error  # of what would be right, the first is the plainest
+        told = error.context[0] if error.context else error  # of several alternatives, the first explains best
         raise ValueError(f"is no JSON Schema: {error.json_path}: {told.message}") from None
     validator = kind(schema)
 

@@ -89,8 +89,8 @@ class Tool:
         self.options = options
         self.fn = fn
         self.kind = kind_of(fn)
-        self.terms = options.required, options.defaults, self.kind == "async"  # the last: is one of its calls plain?
-        self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # as it is quoted
+        self.terms = options.required, options.defaults, self.kind == "async"  # the last: its calls may be plain
+        self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # for messages
         self.timeout = float(self.configured_timeout)
         self.effect: ToolEffect
         self.effect_source: EffectSource
@@ -101,7 +101,7 @@ class Tool:
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
         self.queue: Queue | None = None  # of the event loop used last
         self.guarded: Callable[..., Any] = fn
-        self.by_name: FastCall | None = None  # the fast path of an async tool that is no write, outside of turns
+        self.by_name: FastCall | None = None  # the fast path of an async tool, unless it writes
         self.unavailable_fault = self._missing = missing  # the reason if it cannot be used
         self.disabled: Fault | None = None  # by the operator
         self.cached_refusal: CachedRefusal | None = None  # while the circuit is open
@@ -140,7 +140,7 @@ class Tool:
         self.closed_ticket = self.health.ticket if usable else None
 
     def on_health_adopted(self) -> None:
-        """Another process has changed the circuit: nothing that was made ready for the old state holds."""
+        """Drop cached refusals and tickets: another process has changed the circuit."""
         self.cached_refusal = None
         self.renew_ticket()
 
@@ -155,7 +155,7 @@ class Tool:
         return description_of(self.fn) if self.command is None and self.unavailable_fault is None else ""
 
     def learn_effect(self, undeclared: Undeclared) -> None:
-        """Decide whether it reads or writes, once, when it is registered."""
+        """Decide whether the tool reads or writes. Called once, when it is registered."""
         declared = self.options.safe_to_repeat is not None
         known = know_effect(self.options, "" if declared else self.description, undeclared=undeclared)
         self._take_effect(known)
@@ -215,7 +215,7 @@ class Tool:
         return self._signature
 
     def unknown_arguments(self, names: Iterable[str]) -> str:
-        """The first of the names that the function does not take, with those that look like it; "" if it takes all."""
+        """Name the first unknown argument and similar parameters; "" if the function takes all names."""
         signature = None if self.command is not None or self._missing is not None else self.signature()
         if signature is None:
             return ""
@@ -248,7 +248,7 @@ class Tool:
             raise ManifestError(f"output: {error}") from None
 
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> Fault | None:
-        """The arguments' fault, None if they fit the signature; ``typed``: also its types."""
+        """Return the fault of arguments that do not fit the signature (``typed``: or its types); None if they fit."""
         signature = self.signature()
         if signature is None:
             return None
@@ -268,17 +268,17 @@ class Tool:
         return given if made is None else made(given)
 
     def check_output(self, value: Any) -> Fault | None:
-        """The value's fault, None if it has the declared form."""
+        """Return the fault of a value that does not have the declared form; None if it does."""
         if self._check is None:
             return None
         try:
             self._check(value)
-        except Exception as error:  # a form may have code of its own
+        except Exception as error:  # validators are user code
             return builtin_faults.output_mismatch(self.id, error)
         return None
 
     def warn_undeclared(self) -> None:
-        """Say once that nothing tells whether repeating this tool is safe."""
+        """Log once that it is not known whether repeating this tool is safe."""
         if not self._warned:
             self._warned = True
             log.warning(
@@ -315,7 +315,7 @@ class _Shared:
 
 
 class CountedAsWrite(Tool):
-    """An undeclared tool as a model calls it: it counts as a write. Everything else is the original's."""
+    """An undeclared tool as a model calls it: it counts as a write. Everything else is shared with the original."""
 
     __slots__ = ("original",)
 

@@ -62,7 +62,7 @@ class ToolInfo:
 
 
 class ToolIds(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots
-    """The ids of a runtime's tools; ``tools["pay"]`` tells what is known of one."""
+    """The ids of a runtime's tools; ``tools["pay"]`` returns the details of one."""
 
     _tools: Mapping[str, Tool]
 
@@ -102,13 +102,13 @@ def schema_of(tool: Tool) -> Mapping[str, Any]:
 
 
 def _typed(fn: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> dict[str, Any] | None:
-    """The schema by the annotations; None where pydantic cannot read them."""
+    """Return the schema from the annotations; None if pydantic cannot read them."""
     from pydantic import PydanticUserError, create_model
     from pydantic.errors import PydanticSchemaGenerationError
 
     try:
         hints = inspect.get_annotations(inspect.unwrap(fn), eval_str=True) if inspect.isroutine(fn) else {}
-    except Exception:  # annotations are code of the user's
+    except Exception:  # annotations are user code
         return None
     fields: dict[str, Any] = {}
     loose = False

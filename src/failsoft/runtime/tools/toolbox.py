@@ -29,7 +29,7 @@ class Toolbox:
         self.tools: dict[str, Tool] = {}
         self.index: dict[Any, Tool] = {}  # by id and by guarded function
         self.labels: dict[str, str] = {}  # by tool id, where the tool's options have one
-        self.disabled: dict[str, str | None] = {}  # the reason, by tool id; None: enabled in spite of its options
+        self.disabled: dict[str, str | None] = {}  # the reason, by tool id; None: enabled despite its options
         self.circuits: Circuits | None = None  # kept and shared; None: they stay in this process
         self._now = now
         self._warned: set[str] = set()
@@ -68,7 +68,7 @@ class Toolbox:
             log.warning(message, *values)
 
     def health_of(self, primary: Tool, tool: Tool, via: Fallback | None) -> ToolHealth:
-        """A tool's health; a fallback with a cooldown of its own has one of its own for each primary."""
+        """Return a tool's health. A fallback with its own cooldown has a separate health for each primary."""
         if via is None or via.cooldown is None:
             return tool.health
         key = (primary.id, tool.id)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AgentRun:
-    """The turn of one agent run: what a call needs to know of its turn."""
+    """The turn of one agent run."""
 
     def __init__(self, engine: RunServices, id: str, thread: str | None) -> None:
         self.id = id
@@ -37,8 +37,8 @@ class AgentRun:
         self.parent: Call | None = None
         self.engine = engine
         self._started = engine.time.now()
-        self._ids: dict[str, object] = {}  # of the calls that were given one
-        self._taken: list[None] = []  # one for each call: appending takes no lock
+        self._ids: dict[str, object] = {}  # call ids that are taken
+        self._taken: list[None] = []  # its length is the number of calls; appending takes no lock
         self._succeeded: list[None] = []
         self._tools: set[str] = set()
         self._ended = False
@@ -50,14 +50,14 @@ class AgentRun:
         return self._ended
 
     def left(self) -> float | None:
-        """Seconds until the deadline: there is none."""
+        """None: an agent's run has no deadline."""
         return None
 
     def take(self, call: Call) -> None:
-        """Make the call one of this run's, or of the call that it is made inside of.
+        """Add the call to this run, or to the call that it is made inside of.
 
-        Some models number their calls anew in every message. An id that is taken gets the outer call's id before it, or a
-        number behind it, so that every call has its own row.
+        Some models use the same call ids in every message. An id that is taken gets the outer call's id as a prefix, or a
+        number as a suffix, so that ids are unique within the run.
         """
         self._tools.add(call.tool.id)
         if call.parent is None:
@@ -112,7 +112,7 @@ class AgentRuns:
         atexit.register(_end_all)
 
     def find(self, key: object, thread: str | None, at_end: AtEnd | None = None) -> AgentRun | None:
-        """The run that ``key`` identifies; its turn starts with the first call of this method.
+        """Return the run that ``key`` identifies; the first call with a key starts its turn.
 
         ``key`` must allow weak references. ``at_end`` is given a function that ends the turn. None inside a turn or a call.
         """

@@ -26,7 +26,7 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
-_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # what a tool may return
+_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # compared with by mistake
 SHOWN = "<Handle "  # how a handle begins as text
 
 

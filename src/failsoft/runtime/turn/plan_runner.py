@@ -27,7 +27,7 @@ class OpenTurn(Protocol):
 
 
 log = logging.getLogger("failsoft")
-_TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # lines, an object, or a key: no file is called so
+_TEXT = re.compile(r"\n|^\s*(?:\{|\w+:\s)")  # several lines, an object, or a key: not the name of a file
 
 
 async def run_plan(
@@ -47,7 +47,7 @@ async def run_plan(
 
 
 def refuse_lost_keys(plan: Plan, tools: Mapping[str, Tool]) -> None:
-    """Raise for calls with a key that their tools do not take, all at once."""
+    """Raise one error for all calls with an idempotency key that their tools do not take."""
     problems: list[str] = []
     for number, call in enumerate(plan.calls):
         if (tool := tools.get(call.tool)) is not None:
@@ -62,7 +62,7 @@ def refuse_lost_keys(plan: Plan, tools: Mapping[str, Tool]) -> None:
 
 
 def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:
-    """A plan as a mapping, as YAML or JSON text, or in a file."""
+    """Read a plan: a mapping, YAML or JSON text, or the path of a file."""
     if not isinstance(plan, Mapping | str | Path):
         instead = (
             'write {"calls": […]}'

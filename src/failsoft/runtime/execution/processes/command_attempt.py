@@ -6,10 +6,10 @@ Rules
   instruments (``Instrument.carrier``), nothing else.
 - Exit status 0 with JSON on stdout is the value; with nothing on stdout it is None; with anything else it is a fault.
   Any other status is a fault with the end of stderr in it.
-- The process waits for our word before it becomes the program. So whoever is told that a call has not begun, because it is
-  cancelled while the process starts, is told the truth.
-- At the deadline, and when it writes more than it may, its process group gets SIGTERM, and SIGKILL a second later;
-  the caller is answered at once. Nothing that it has started outlives it.
+- The process waits for a signal from here before it executes the program. So if a call is cancelled while the process
+  starts, it is certain that the program has not run.
+- At the deadline, or if the output is too large, the process group gets SIGTERM, and SIGKILL a second later; the caller
+  is answered at once. Nothing that the program has started outlives it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PIECE: Final = 1 << 16
 
 
 class Commands(Protocol):
-    """The processes of a runtime, as far as a command needs them."""
+    """The parts of a runtime's processes that a command needs."""
 
     @property
     def closed(self) -> bool: ...
@@ -52,7 +52,7 @@ class Commands(Protocol):
 
 
 class Streams:
-    """Our ends of a program's three streams, and what has come out of them."""
+    """The application's ends of a program's three streams, and the output so far."""
 
     def __init__(self, given: bytes) -> None:
         stdin, self._stdin = os.pipe()
@@ -69,14 +69,14 @@ class Streams:
         self._cut = False
 
     def move(self) -> bool:
-        """Write and read a piece of each stream that has room or data; False if none had."""
+        """Write to and read from each stream that is ready; False if none was."""
         moved = False
         for fd in tuple(self.writes):
             try:
                 self._given = self._given[os.write(fd, self._given) :]
             except BlockingIOError:
                 continue
-            except BrokenPipeError:  # it does not want to know
+            except BrokenPipeError:  # the program does not read its input
                 self._given = self._given[:0]
             moved = True
             if not self._given:
@@ -97,12 +97,12 @@ class Streams:
         return moved
 
     def said(self) -> str:
-        """The end of stderr; where it was cut from the next space on, so that no half of a secret goes unrecognised."""
+        """Return the end of stderr. If it was cut, it starts after a space: half a secret would not be recognised."""
         text = self.tail.decode(errors="replace")
         return re.sub(r"^\S*\s", "…", text) if self._cut else text
 
     def hand_over(self) -> None:
-        """The program has its ends now."""
+        """Close the program's ends here: the program has its own copies now."""
         while self.theirs:
             os.close(self.theirs.pop())
 
@@ -125,7 +125,7 @@ async def run(
     timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
     begun: Callable[[], None],
 ) -> Reply:
-    """Run ``command`` with ``args`` and say what became of it."""
+    """Run ``command`` with ``args`` and return its reply."""
     try:
         given = _encode(args)
     except wire.Unsendable as error:
@@ -159,7 +159,7 @@ async def _attend(
     timeout: float | None,  # noqa: ASYNC109
     begun: Callable[[], None],
 ) -> Reply:
-    """Move data until the program ends, or its deadline comes."""
+    """Move data until the program ends or its deadline passes."""
     program = command.argv[0]
     started = failed = None
     until: float | None = time.monotonic() + workers.start_timeout
@@ -212,7 +212,7 @@ def _encode(args: Mapping[str, Any]) -> bytes:
 
 
 def _judge(command: Command, status: int | None, streams: Streams) -> tuple[Any, CommandError | None]:
-    """The value, or what stands in its way."""
+    """Return the value, or the error of a program that failed."""
     program = command.argv[0]
     if status is None:
         status = -9  # the supervisor was killed, and the program with it
@@ -247,7 +247,7 @@ def _overflowed(command: Command) -> CommandError:
 
 
 def _not_started(program: str, number: int, why: str) -> CommandError:
-    """The system refused to start it. A missing program is not the operator's mistake, one without permission is."""
+    """Return the error of a program that could not be started: missing, or without permission."""
     kind = KINDS["no_such_tool" if number in (errno.ENOENT, errno.ENOTDIR) else "misconfigured"]
     return _fault(kind.code, kind.category, "none", f"{program} cannot be started: {why}", kind.reason, "command_start")
 

@@ -1,12 +1,12 @@
-"""How values and errors of a worker are written: as pickles, or as JSON (``values: json``).
+"""Encode the values and errors of a worker: as pickles, or as JSON (``values: json``).
 
 Rules
 -----
-- A worker writes one of the two for as long as it lives. What reads it never looks at the content to find out which.
-- As JSON, everything is data: nothing that a worker sends is unpickled, imported or run. Errors become ``RemoteError``.
-- As JSON, a value arrives as it was returned, except that tuples become lists. Anything else that JSON would change or
-  does not have (bytes, sets, dates, keys that are not text, NaN) is refused in the worker, by its place in the value.
-- What was judged in the worker is checked here: texts of a fault are sanitised again, and its words must be known ones.
+- A worker uses one encoding all its life. The reader knows which, and never infers it from the content.
+- With JSON, nothing that a worker sends is unpickled, imported or run. Errors become ``RemoteError``.
+- With JSON, a value arrives as it was returned, except that tuples become lists. Anything else that JSON would change or
+  does not have (bytes, sets, dates, keys that are not text, NaN) is refused in the worker; the error says where it is.
+- A fault from the worker is checked here: its texts are sanitised again, and its code and effect must be known ones.
 - Writing never raises anything but ``wire.Unsendable``, reading nothing but ``wire.Unloadable``.
 """
 
@@ -27,8 +27,8 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.execution.processes import wire
 from failsoft.runtime.execution.processes.remote_error import Described
 
-_DEEPEST: Final = 500  # lists and mappings inside each other
-_TAG: Final = "$type"  # marks what JSON has no word for, in the attributes of an error
+_DEEPEST: Final = 500  # levels of lists and mappings
+_TAG: Final = "$type"  # marks types that JSON does not have, in the attributes of an error
 _LOG_FIELDS: Final = {"name": str, "msg": str, "levelno": int, "levelname": str, "lineno": int, "pathname": str}
 _WORDS: Final[dict[str, Any]] = {
     "classification": Classification,
@@ -44,7 +44,7 @@ Content = Literal["value", "error", "text"]
 def pack_answer(
     values: Values, kind: int, number: int, ended: float | None, heavy: bool, content: Any, what: Content
 ) -> bytes:
-    """The answer to a call as one frame. Raises ``wire.Unsendable`` if that cannot be."""
+    """Pack the answer to a call as one frame. Raises ``wire.Unsendable``."""
     try:
         written = (ended, heavy, content)
         data = pickle.dumps(written, 5) if values == "pickle" else _json([ended, heavy, _WRITE[what](content)])
@@ -61,7 +61,7 @@ def pack_answer(
 
 
 def read_answer(values: Values, data: bytes, what: Content) -> tuple[float | None, bool, Any]:
-    """When the tool ended, whether its worker has grown too large, and the content. Raises ``wire.Unloadable``."""
+    """Return when the tool ended, whether its worker is too large, and the content. Raises ``wire.Unloadable``."""
     if values == "pickle":
         ended, heavy, content = _three(wire.unpickle(data))
     else:
@@ -73,14 +73,14 @@ def read_answer(values: Values, data: bytes, what: Content) -> tuple[float | Non
 
 
 def pack_ready(values: Values, number: int, module: str | None, problem: Described | None) -> bytes:
-    """A worker's word that it is ready, or has tried to load a module, as one frame."""
+    """Pack a worker's message that it is ready, or has tried to load a module."""
     if values == "pickle":
         return wire.pack(wire.READY, (module, problem), number)
     return wire.frame(wire.READY, _json([module, None if problem is None else _write_error(problem)]), number)
 
 
 def read_ready(values: Values, data: bytes) -> tuple[str | None, Described | None]:
-    """The module that a worker has tried to load, and what was in the way. Raises ``wire.Unloadable``."""
+    """Return the module that a worker has tried to load, and the problem. Raises ``wire.Unloadable``."""
     if values == "pickle":
         module, problem = wire.unpickle(data)
         return module, problem
@@ -91,20 +91,20 @@ def read_ready(values: Values, data: bytes) -> tuple[str | None, Described | Non
 
 
 def pack_log(values: Values, fields: dict[str, Any]) -> bytes:
-    """A log record as one frame. What cannot be sent of it is sent as text."""
+    """Pack a log record as one frame. Values that cannot be sent are sent as text."""
     plain = (str, int, float, type(None))
     try:
         if values == "pickle":
             return wire.frame(wire.LOG, pickle.dumps(fields, 5))
         _refuse_what_is_not_json(fields)
         return wire.frame(wire.LOG, _json(fields))
-    except Exception:  # something in ``extra`` stays there
+    except Exception:  # a value in ``extra`` cannot be sent
         shown = {str(key): v if isinstance(v, plain) else repr(v) for key, v in fields.items()}
         return wire.frame(wire.LOG, pickle.dumps(shown, 5) if values == "pickle" else _json(shown))
 
 
 def read_log(values: Values, data: bytes) -> dict[str, Any]:
-    """The fields of a log record. Raises ``wire.Unloadable``."""
+    """Return the fields of a log record. Raises ``wire.Unloadable``."""
     fields = wire.unpickle(data) if values == "pickle" else _parse(data)
     if not isinstance(fields, dict):
         raise wire.Unloadable("it is not a log record")
@@ -127,7 +127,7 @@ def _parse(data: bytes) -> Any:
 
 
 def _checked(read: Any, given: Any) -> Any:
-    """Read what a worker has written, which may be anything."""
+    """Read data of a worker, which may be anything. Raises ``wire.Unloadable``."""
     try:
         return read(given)
     except wire.Unloadable:
@@ -229,7 +229,7 @@ def _read_fault(written: Any) -> Fault:
 
 
 def _write_attribute(value: Any) -> Any:
-    """Plain data of an error, and the few types beside it that ``remote.describe`` lets through."""
+    """Encode an attribute of an error: plain data, or one of the few other types that ``describe`` keeps."""
     if isinstance(value, dt.datetime):
         return {_TAG: "datetime", "is": value.isoformat()}
     if isinstance(value, dt.timedelta):
@@ -273,7 +273,7 @@ def _text(written: Any) -> str:
 
 
 def _name(written: Any) -> str:
-    """A qualified name of a class: it becomes one here."""
+    """Check the qualified name of a class, because a class of this name is made here."""
     name = _text(written)[:500]
     return name if all(part and part.isprintable() for part in name.split(".")) else "builtins.Exception"
 

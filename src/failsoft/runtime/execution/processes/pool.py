@@ -2,16 +2,16 @@
 
 Rules
 -----
-- A worker serves one call at a time, and any tool. It is taken when free, else started, else waited for in order.
-- ``spare`` workers stand ready beside those that are busy, with the modules loaded that calls have needed so far:
-  a call that follows a kill does not wait for a start.
-- The tool's time begins when a ready worker that has loaded its module gets the call.
-- A worker whose call was not answered is killed, always. One that has served ``max_calls``, or grown beyond
+- A worker serves one call at a time, of any tool. A call takes a free worker, else starts one, else waits in order.
+- ``spare`` idle workers are kept ready, with the modules loaded that calls have needed so far: a call after a kill does
+  not wait for a new worker to start.
+- The tool's time begins when a worker that has loaded its module gets the call.
+- A worker whose call was not answered is always killed. A worker that has served ``max_calls``, or grown beyond
   ``max_memory``, is replaced.
-- No thread of its own: each caller waits on its own worker's socket, on its event loop or blocking.
+- The pool has no thread: each caller waits for its worker's socket, on its event loop or blocking.
 - Tools with ``values: json`` have workers and a supervisor of their own: no process that has run one of them ever sends
   a pickle that is loaded here.
-- After a fork the child starts over with nothing; the workers stay its parent's.
+- A forked child starts over without workers; the existing ones belong to its parent.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from failsoft.runtime.execution.processes.target import Target
 from failsoft.runtime.execution.processes.worker_attempt import call
 from failsoft.runtime.execution.waiting import run_blocking
 
-IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is let go
+IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is ended
 _DEFAULT: Final = Isolation(kind="process")
 
 
 def _ignore() -> None:
-    """Nobody wants to know when it begins."""
+    """Do nothing: the caller does not need to know when the tool begins."""
 
 
 class Counts(NamedTuple):
-    """How many processes there are, and what became of the others."""
+    """The numbers of current and ended processes."""
 
     alive: int
     busy: int
     waiting: int  # calls that wait for a worker
     started: int
-    kills: int  # ended under a call: deadline, cancellation, close
-    crashes: int  # died under a call
+    kills: int  # ended during a call: deadline, cancellation, close
+    crashes: int  # died during a call
     respawns: int  # workers started in place of one that was lost or replaced
 
 
 class _WaitingCaller:
-    """A call's place in the line for a worker. Both ends of it are used with the lock of the workers held."""
+    """A call that waits for a worker. Used with the lock of the workers held."""
 
     __slots__ = ("bell", "process")
 
@@ -79,7 +79,7 @@ class Workers:
         self, *, spare: int = 1, limit: int = 32, start_timeout: float = 60.0, values: Values = "pickle"
     ) -> None:
         self._values: Values = values
-        self._others: Workers | None = None  # those that write their values in the other way
+        self._others: Workers | None = None  # the workers for the other encoding of values
         self._spare = spare
         self._limit = limit
         self.start_timeout = start_timeout
@@ -91,13 +91,13 @@ class Workers:
         self._supervisor = Supervisor(self._values)
         self._workers: set[Process] = set()
         self._commands: set[Process] = set()
-        self._idle: deque[Process] = deque()  # the freshest last
+        self._idle: deque[Process] = deque()  # the one used last is at the end
         self._waiting: deque[_WaitingCaller] = deque()
         self._modules: dict[str, None] = {}
         self.closed = False
         self._started = self._kills = self._crashes = self._lost = self._respawns = 0
 
-    # --- the two front doors, each for a tool and for a command -------------------------------------------------------
+    # --- running tools and commands ---------------------------------------------------------------------------------
 
     async def run(
         self,
@@ -109,7 +109,7 @@ class Workers:
         options: Isolation = _DEFAULT,
         begun: Callable[[], None] = _ignore,
     ) -> Reply:
-        """One attempt of a tool in a worker; ``begun`` is called when its time begins. Cancelling it kills the attempt."""
+        """Run one attempt of a tool in a worker; call ``begun`` when its time begins. Cancelling kills the worker."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
@@ -139,7 +139,7 @@ class Workers:
         timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
         begun: Callable[[], None] = _ignore,
     ) -> Reply:
-        """One run of a program; ``begun`` is called when its time begins. Cancelling it ends the program."""
+        """Run a program; call ``begun`` when its time begins. Cancelling ends the program."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
@@ -159,7 +159,7 @@ class Workers:
         return run_blocking(commands.run(self, Blocking(), command, args, timeout, begun))
 
     def prepare(self, *targets: Target) -> None:
-        """Start the spare workers ahead of the first call, with the modules of these tools."""
+        """Start the spare workers before the first call, with the modules of these tools."""
         with self._lock:
             self._check_usable()
             self._modules.update(dict.fromkeys(target.module for target in targets))
@@ -184,7 +184,7 @@ class Workers:
         return Counts(*map(sum, zip(counts, self._others.counts, strict=True)))
 
     def _for(self, options: Isolation) -> Workers:
-        """The workers that write values as ``options`` ask. The two kinds share no process: see docs/security.md."""
+        """Return the workers with the encoding that ``options`` name. The two kinds share no process: docs/security.md."""
         if options.values == self._values:
             return self
         with self._lock:
@@ -196,13 +196,13 @@ class Workers:
             return self._others
 
     def close(self) -> None:
-        """Kill all processes and wait until they are gone. Calls under way come back ``cancelled``."""
+        """Kill all processes and wait until they are gone. Calls under way end as ``cancelled``."""
         with self._lock:
             self.closed = True
             while self._idle:
                 self._remove(self._idle.pop())
             for process in (*self._workers, *self._commands):
-                process.cut()  # its caller hears of it, and tidies up
+                process.cut()  # its caller notices, and cleans up
             while self._waiting:
                 self._waiting.popleft().give(None)
             self._supervisor.close()
@@ -211,13 +211,13 @@ class Workers:
             others.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at the interpreter's end much is gone already
+        with contextlib.suppress(Exception):  # when the interpreter ends, modules may be gone already
             self.close()
 
-    # --- what a call does with them -----------------------------------------------------------------------------------
+    # --- the workers of a call --------------------------------------------------------------------------------------
 
     async def take(self, waiting: Waiting) -> Process | None:
-        """A worker for one call, as soon as one can be had; None if they are closed meanwhile, or have been."""
+        """Wait for a worker and return it; None if the pool is closed."""
         with self._lock:
             self._check_usable()
             if self.closed:
@@ -236,10 +236,10 @@ class Workers:
         except BaseException:
             with self._lock:
                 if place.bell.rung:
-                    process = place.process  # it came in the very moment in which the caller left
+                    process = place.process  # assigned at the moment in which the caller was cancelled
                 else:
                     process = None
-                    with contextlib.suppress(ValueError):  # a forked child has a line of its own
+                    with contextlib.suppress(ValueError):  # a forked child has its own queue
                         self._waiting.remove(place)
             if process is not None:
                 self.give_back(process)
@@ -247,7 +247,7 @@ class Workers:
         return place.process
 
     def give_back(self, process: Process) -> None:
-        """Its call has been answered."""
+        """Return a worker whose call has been answered."""
         now = time.monotonic()
         with self._lock:
             if self.closed:
@@ -261,12 +261,12 @@ class Workers:
                 self._remove(self._idle.popleft())
 
     def drop(self, process: Process, why: EndedBy) -> None:
-        """Be rid of a worker or a command, now."""
+        """End a worker or a command now."""
         with self._lock:
             self._kills += why == "killed"
             self._crashes += why == "crashed"
             if why in ("crashed", "lost") and not process.ready:
-                self._modules.clear()  # loading one of them may be what it died of
+                self._modules.clear()  # loading one of them may have killed it
             is_worker = process in self._workers
             self._lost += is_worker
             self._remove(process)
@@ -274,7 +274,7 @@ class Workers:
                 self._settle()
 
     def lose_supervisor(self, pid: int | None) -> None:
-        """A supervisor was killed, and all its processes with it: be rid of those that wait for a call."""
+        """Drop the idle workers of a supervisor that was killed: they died with it."""
         with self._lock:
             if self._supervisor.pid == pid and not self.closed:
                 while self._idle:
@@ -282,19 +282,19 @@ class Workers:
                 self._supervisor.close()
 
     def replenish(self) -> None:
-        """See to the spare workers. Called when a call is under way: starting one takes time away from it."""
+        """Start missing spare workers. Called once a call is under way, so that the call does not wait for them."""
         if len(self._idle) < self._spare:
             with self._lock:
                 if not self.closed:
                     self._settle()
 
     def remember(self, module: str) -> None:
-        """Workers that start from now on load it before they are needed."""
+        """Let workers that start from now on load a module in advance."""
         with self._lock:
             self._modules[module] = None
 
     def start_command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process | None:
-        """Start a program, for one call; None if they have been closed."""
+        """Start a program for one call; None if the pool is closed."""
         with self._lock:
             self._check_usable()
             if self.closed:
@@ -313,7 +313,7 @@ class Workers:
             )
 
     def _settle(self) -> None:
-        """Serve those in line, then see to the spare workers."""
+        """Give workers to waiting calls, then start missing spare workers."""
         while self._waiting and (self._idle or len(self._workers) < self._limit):
             process = self._idle.pop() if self._idle else self._start_worker()
             self._waiting.popleft().give(process)
@@ -340,7 +340,7 @@ class Workers:
             process.end()
 
     def _forget_all(self) -> None:
-        """In a forked child: they are the parent's."""
+        """Forget all processes in a forked child: they belong to the parent."""
         for process in (*self._workers, *self._commands):
             process.forget()
         self._supervisor.forget()

@@ -2,10 +2,10 @@
 
 Rules
 -----
-- The supervisor is started when the first process is wanted, and again when it has gone.
-- Hanging up on a process is the order to end it, and everything it has started. A worker is killed from here as well:
-  when ``end`` returns, it does not run another instruction of the tool.
-- In a forked child nothing of this may be used: the sockets are closed there without a word to the other side.
+- The supervisor is started for the first process, and again if it has died.
+- Closing the socket of a process tells the supervisor to end it, and everything it has started. A worker is also killed
+  from here: when ``end`` returns, it does not run another instruction of the tool.
+- A forked child must not use any of this: it only closes its copies of the sockets.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from failsoft.runtime.execution.processes.remote_error import Described
 
 _log = logging.getLogger(__name__)
 
-# What declaring tools loads, slowly: once it is needed here, every worker will need it. Nothing in it starts a thread
+# Slow imports that declaring tools needs. If they are loaded here, every worker will need them. None starts a thread
 _SHARED = ("failsoft.config.manifest",)
 
 
 EndedBy = Literal["killed", "crashed", "replaced", "lost", "finished"]  # why a pool drops a process
-_PATIENCE: Final = 1_000  # reads of log records before a call, for a worker that never stops
+_PATIENCE: Final = 1_000  # most log records read before a call: a worker may log without end
 
 
 class ProcessGone(Exception):
@@ -47,11 +47,11 @@ class ProcessGone(Exception):
 
 
 class OutOfStep(Exception):
-    """A process has sent something that is no answer to what it was asked. Nothing it says can be trusted any more."""
+    """A process has sent something other than the expected answer. It can no longer be trusted."""
 
 
 class Process:
-    """A process that the supervisor runs for us, and the socket that ties it to us."""
+    """A process that the supervisor runs for the application, and the socket to it."""
 
     __slots__ = (
         "_buffer",
@@ -78,30 +78,30 @@ class Process:
         self.fd = sock.fileno()
         self.pid: int | None = None  # known once it is ready
         self.ready = False
-        self.ended = False  # by us
+        self.ended = False  # by the application
         self.dead = False
         self.calls = 0
-        self.asked = False  # it has been sent something for the call that it was taken for
+        self.asked = False  # something was sent to it for its current call
         self.modules: set[str] = set()
         self.idle_since = 0.0
-        self.started: float | None = None  # when it got the call that it is busy with
+        self.started: float | None = None  # when it got its current call
         self._buffer = bytearray()
         self._wanted = 0  # bytes of the frame that is coming in
 
     def send(self, data: bytes | memoryview) -> int:
-        """Send what fits; how much that was."""
+        """Send as much as fits; return the number of bytes."""
         try:
             sent = self.sock.send(data)
         except BlockingIOError:
             return 0
-        except OSError:  # it is dead, and never got all of it; reading will tell how it died
+        except OSError:  # it died before it got all of it; reading shows how
             self.asked = False
             return len(data)
         self.asked = True
         return sent
 
     def receive(self) -> wire.Frame | None:
-        """Read once; the next frame, or None if it is not whole yet. Raises ``ProcessGone`` or ``OutOfStep``."""
+        """Read once; return the next frame, or None if it is incomplete. Raises ``ProcessGone`` or ``OutOfStep``."""
         return self.buffered() if self._read() else None
 
     def _read(self) -> bool:
@@ -118,7 +118,7 @@ class Process:
         return True
 
     def buffered(self) -> wire.Frame | None:
-        """The next frame, from what has been read. Log records are handled on the way. Raises ``OutOfStep``."""
+        """Return the next frame that has been read, and handle log records before it. Raises ``OutOfStep``."""
         buffer = self._buffer
         while len(buffer) >= wire.HEADER.size:
             length, kind, number, pid = wire.HEADER.unpack_from(buffer)
@@ -142,7 +142,7 @@ class Process:
         return None
 
     def expect_silence(self) -> None:
-        """Make sure that nothing but log records has come unasked. Raises ``OutOfStep``, or ``ProcessGone``."""
+        """Raise ``OutOfStep`` if anything but log records came unrequested, or ``ProcessGone``."""
         for _ in range(_PATIENCE):
             if not self._read():
                 break
@@ -160,7 +160,7 @@ class Process:
         return int.from_bytes(left, sys.byteorder) == 0
 
     def greet(self, frame: wire.Frame) -> Described | None:
-        """Take in that it is ready, or has tried to load a module; what was in the way, if anything."""
+        """Handle the message that it is ready or has tried to load a module; return the problem, if there was one."""
         if frame.kind != wire.READY:
             raise OutOfStep("it answers without having been asked")
         try:
@@ -174,32 +174,32 @@ class Process:
         return problem
 
     def let_go(self) -> None:
-        """Let it become the program that it is to run."""
-        with contextlib.suppress(OSError):  # it has died: that is told elsewhere
+        """Let the process execute its program."""
+        with contextlib.suppress(OSError):  # it has died, which is noticed elsewhere
             self.sock.send(wire.GO)
 
     def end(self) -> None:
-        """Kill it now, with everything that it has started."""
+        """Kill the process now, with everything that it has started."""
         if not self.ended and not self.dead and self.pid is not None:
-            # Its pid is its own until the supervisor hears us hang up
+            # The pid is not reused before the supervisor sees the socket close
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Let the supervisor end it in its own way."""
+        """Let the supervisor end the process: a command gets SIGTERM first."""
         if not self.ended:
             self.ended = True
             self.cut()
             self.sock.close()
 
     def cut(self) -> None:
-        """End the stream, for whoever waits on it: from another thread that is all that may be done to a socket."""
+        """End the stream, so that its reader wakes up. Another thread may do no more than this to a socket."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)  # also for a forked child of ours that holds the socket
 
     def forget(self) -> None:
-        """It belongs to the process that we were forked from."""
+        """Close the socket in a forked child: the process belongs to the parent."""
         self.ended = True
         self.sock.close()
 
@@ -223,12 +223,12 @@ class Supervisor:
         self.pid: int | None = None
 
     def worker(self, modules: tuple[str, ...]) -> Process:
-        """Start a worker that imports ``modules`` before it calls itself ready."""
+        """Start a worker that imports ``modules`` before it reports that it is ready."""
         surroundings = (str(Path.cwd()), dict(os.environ), list(sys.path))
         return self._start("worker", (surroundings, modules, _log_levels(), self._values), [])
 
     def command(self, argv: tuple[str, ...], env: Mapping[str, str], streams: list[int]) -> Process:
-        """Start a program on three descriptors; two more are kept open as long as it runs. They stay ours to close."""
+        """Start a program on three descriptors; two more stay open while it runs. The caller closes them all."""
         return self._start("command", (argv, dict(env), str(Path.cwd())), streams)
 
     def _start(self, what: str, options: Any, fds: list[int]) -> Process:
@@ -267,7 +267,7 @@ class Supervisor:
                 [sys.executable, *_flags(), "-c", code],
                 os.environ,
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
-                setsid=True,  # so that Ctrl-C in a terminal is for the application alone
+                setsid=True,  # so that Ctrl-C in a terminal reaches the application only
                 setsigmask=(),
                 setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
             )
@@ -289,14 +289,14 @@ class Supervisor:
 
 
 def _flags() -> list[str]:
-    """The interpreter's options that change what code does, for the supervisor and so for the workers."""
+    """Return the interpreter options that change behaviour, for the supervisor and its workers."""
     flags = sys.flags
     given = (("E", flags.ignore_environment), ("s", flags.no_user_site), ("S", flags.no_site), ("O", flags.optimize))
     return ["-" + letter * count for letter, count in given if count]
 
 
 def _wait(pid: int) -> None:
-    """Wait for the supervisor; one that does not go by itself is killed, and takes its children along."""
+    """Wait for the supervisor to end; kill it after a while, and with it its children."""
     until = time.monotonic() + 2.0
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
@@ -308,7 +308,7 @@ def _wait(pid: int) -> None:
 
 
 def _log_levels() -> dict[str, int]:
-    """The levels that are set here, so that workers do not send what nobody wants."""
+    """Return the log levels that are set here, so that workers do not send records that are not wanted."""
     root = logging.getLogger()
     named = {
         name: logger.level

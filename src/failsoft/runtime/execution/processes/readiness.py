@@ -1,13 +1,13 @@
-"""How to wait for a process: on an event loop, or blocking. The algorithms above are written once, for both.
+"""Two ways to wait for a process: on an event loop, or blocking. Algorithms that wait are written once, for both.
 
 Rules
 -----
 - A ``Waiting`` is awaited. On an event loop it suspends; the blocking kind blocks and never suspends, so that
   ``execution.waiting.run_blocking`` can run a whole algorithm to its end without a loop.
-- Deadlines are real time, also where the event loop's time is virtual: processes live in real time.
+- Deadlines are in real time, even if the event loop's time is virtual: processes run in real time.
 
-Why ``LoopReadiness``: asyncio takes ten microseconds to begin and end listening to a descriptor, a fair part of a whole call.
-One epoll of our own per loop, which the loop listens to all the time, takes one.
+Why ``LoopReadiness``: asyncio needs ten microseconds to add and remove a descriptor, a large part of a whole call. One
+separate epoll per loop, which stays registered, needs one microsecond.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Waiting(Protocol):
 class Bell:
     """Wakes one waiting call, once, from any OS thread.
 
-    Not a ``concurrent.futures.Future``: an interrupt in its Condition could leave that held, and with it whoever rings.
+    Not a ``concurrent.futures.Future``: an interrupt could leave the lock of its Condition held, and block the caller.
     """
 
     __slots__ = ("_silence", "rung", "wake")
@@ -50,7 +50,7 @@ class Bell:
         self.wake: Callable[[], None] | None = None  # for a caller that does not block
 
     def ring(self) -> None:
-        self.rung = True  # before ``wake`` is read: who sets it looks at this afterwards
+        self.rung = True  # set before ``wake`` is read: the waiting side does it in the opposite order
         self._silence.release()
         if self.wake is not None:
             self.wake()
@@ -61,7 +61,7 @@ class Bell:
 
 
 class OnLoop:
-    """Waits without holding up the event loop, and without a thread."""
+    """Waits without blocking the event loop, and without a thread."""
 
     __slots__ = ("_loop",)
 
@@ -116,7 +116,7 @@ class OnLoop:
         loop, delay = self._loop, max(0.0, until - time.monotonic())
         if not hasattr(loop, "failsoft_outside"):
             return loop.call_later(delay, _settle, waiter, False)
-        timer = threading.Timer(delay, loop.call_soon_threadsafe, (_settle, waiter, False))  # its own time is virtual
+        timer = threading.Timer(delay, loop.call_soon_threadsafe, (_settle, waiter, False))  # real time
         timer.daemon = True
         timer.start()
         return timer
@@ -141,7 +141,7 @@ class LoopReadiness:
         self.waiters[fd] = waiter
         try:
             self._epoll.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)
-        except FileNotFoundError:  # for the first time; the kernel forgets a descriptor that is closed
+        except FileNotFoundError:  # not registered; the kernel drops a descriptor that is closed
             self._epoll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _hear(self) -> None:

@@ -2,13 +2,13 @@
 
 Rules
 -----
-- The exception itself comes back when that is safe: it survives pickling in the worker, its class is already loaded
-  here (nothing is imported because of an error), and it is an ``Exception``. A tool that exits or interrupts its worker
-  must not exit or interrupt us.
-- Everything else comes back as a ``RemoteError`` that has the name of its class, its text, the plain data among its
-  attributes, and ``remote_types``: the qualified names of its class and all bases.
-- It is classified where it is whole: in the worker. The verdict comes along as ``remote_fault`` of whatever comes back.
-- Causes, contexts and groups come along. The traceback comes as text, as a note of the exception.
+- The exception itself is sent if that is safe: it survives pickling in the worker, its class is already loaded in the
+  application (an error never imports anything), and it is an ``Exception``. A tool that exits or interrupts its worker
+  must not exit or interrupt the application.
+- Any other exception becomes a ``RemoteError`` with the name of its class, its text, the plain data among its attributes,
+  and ``remote_types``: the qualified names of its class and all bases.
+- An exception is classified in the worker, where it is complete. The result is its attribute ``remote_fault``.
+- Causes, contexts and groups are sent too. The traceback is sent as text, in a note of the exception.
 - Describing an error never fails, whatever its attributes do when they are read.
 """
 
@@ -36,7 +36,7 @@ _TEXT: Final = 64_000  # characters of one text
 _ITEMS: Final = 64  # of one list or mapping
 _PICKLE: Final = 256_000  # bytes of one pickled exception
 
-# What errors say of themselves beside their instance dictionary: properties, class attributes and methods of theirs
+# Attributes of errors that are not in the instance dictionary: properties, class attributes and methods
 _ATTRIBUTES: Final = (
     "status_code", "status", "http_status", "code", "errno", "winerror", "strerror", "filename", "sqlstate", "pgcode",
     "retry_after", "headers", "reason", "body", "response", "details", "type", "param", "message", "error",
@@ -45,7 +45,7 @@ _OF_A_RESPONSE: Final = ("status_code", "status", "headers", "reason", "reason_p
 
 
 class RemoteError(Exception):
-    """An exception of another process that cannot be had here as it was."""
+    """An exception of another process that cannot be rebuilt in this one."""
 
     remote_types: tuple[str, ...] = ()  # qualified names, the class itself first, ``builtins.object`` left out
 
@@ -69,7 +69,7 @@ class Described(NamedTuple):
 
 
 def describe(error: BaseException, depth: int = _DEPTH) -> Described:
-    """Everything about an exception that can be sent."""
+    """Return everything about an exception that can be sent."""
     cause, context = error.__cause__, error.__context__
     leaves = error.exceptions[:_ITEMS] if isinstance(error, BaseExceptionGroup) else ()
     return Described(
@@ -87,13 +87,13 @@ def describe(error: BaseException, depth: int = _DEPTH) -> Described:
 
 
 def _types(error: BaseException) -> tuple[str, ...]:
-    if isinstance(error, RemoteError):  # it has crossed a boundary already
+    if isinstance(error, RemoteError):  # it comes from another process already
         return error.remote_types
     return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__[:-1])
 
 
 def rebuild(described: Described, pid: int | None = None) -> Exception:
-    """The exception again, or a ``RemoteError`` in its place."""
+    """Rebuild the exception, or make a ``RemoteError`` in its place."""
     error = _rebuild(described)
     with contextlib.suppress(AttributeError):  # a class with slots
         error.remote_fault = described.fault  # type: ignore[attr-defined]  # it stays with the error, whatever it is
@@ -118,12 +118,12 @@ _classes: dict[tuple[str, ...], type[RemoteError]] = {}
 
 
 def _remote(types: tuple[str, ...], text: str, attributes: dict[str, Any]) -> RemoteError:
-    """A ``RemoteError`` under the original's name: that is what people look for in a log."""
+    """Make a ``RemoteError`` with the name of the original class, by which people search a log."""
     cls = _classes.get(types)
     if cls is None:
         module, _, name = (types[0] if types else "builtins.Exception").rpartition(".")
         cls = type(name, (RemoteError,), {"__module__": module, "remote_types": types})
-        if len(_classes) < 1000:  # tools that make classes as they go must not fill the memory
+        if len(_classes) < 1000:  # tools that make classes dynamically must not fill the memory
             _classes[types] = cls
     error = cls(text)
     vars(error).update(attributes)
@@ -173,7 +173,7 @@ def _read(holder: object, name: str, depth: int = 3) -> Any:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The value as plain data, or None if it is more than that."""
+    """Return the value as plain data, or None if it is not."""
     if value is None or isinstance(value, bool | float | dt.datetime | dt.timedelta):
         return value
     if isinstance(value, str):
@@ -195,7 +195,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _pickle(error: BaseException) -> bytes | None:
-    """The exception as a pickle that is known to load as the same class with the same text."""
+    """Pickle the exception; None unless the pickle loads as the same class with the same text."""
     if not isinstance(error, Exception) or isinstance(error, BaseExceptionGroup | RemoteError):
         return None
     try:

@@ -1,7 +1,7 @@
 """The reply of a process as one value, and the faults of the process itself.
 
-A tool's own exception is ``Reply.error`` of kind ``error``, to be classified like any other. What has a ``fault``
-(``WorkerError``, ``CommandError``) has been judged already, and is taken as it is.
+A tool's own exception is ``Reply.error`` of kind ``error``, and is classified like any other. An error with a ``fault``
+(``WorkerError``, ``CommandError``) is already classified.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ReplyKind = Literal[
     "error",  # the tool raised, or its command failed
     "timeout",  # ended at its deadline
     "late",  # it ended by itself, but after its deadline: the effect happened
-    "crashed",  # the process died under the call
-    "unsendable",  # an argument or the result cannot cross
-    "missing",  # the module, function or program is not there
-    "cancelled",  # the workers were closed under the call
+    "crashed",  # the process died during the call
+    "unsendable",  # an argument or the result cannot be sent
+    "missing",  # the module, function or program does not exist
+    "cancelled",  # the workers were closed during the call
 ]
 
 
@@ -32,8 +32,8 @@ class Reply(NamedTuple):
     error: Exception | None = None
     pid: int | None = None
     killed: bool = False
-    started: float | None = None  # monotonic time at which a ready process got it; None: none ever did
-    duration: float = 0.0  # seconds since then; without the wait for a process
+    started: float | None = None  # monotonic time at which a process got the call; None: none did
+    duration: float = 0.0  # seconds since then, without the wait for a process
 
 
 class WorkerError(Exception):
@@ -48,7 +48,7 @@ class WorkerError(Exception):
 
 
 class CommandError(WorkerError):
-    """A program failed: its exit status, its output, or that it is not there."""
+    """A program failed: by its exit status or its output, or because it could not be started."""
 
 
 def crashed(what: str, status: int | None, *, ran: bool) -> WorkerError:

@@ -2,20 +2,20 @@
 
 Rules
 -----
-- It runs our code only, in one thread: forking it is safe however many threads the application has, and it always
-  answers. What it starts leads a session and a process group of its own.
-- Every child is tied to one socket. The application hanging up is the order to end the child; the child's death is
-  told as the last frame on that socket. A child is reaped once both have happened, so its pid means nobody else while
+- It runs only failsoft's code, in one thread, so forking it is safe however many threads the application has. Every child
+  leads its own session and process group.
+- Every child has one socket to the application. If the application closes its end, the child is ended. If the child dies,
+  that is reported in a last frame on the socket. A child is reaped once both have happened: its pid cannot be reused while
   the application may still kill it.
-- Ending means everything: the child, its group, and whatever it has started that left the group. On Linux each child
-  adopts its own orphans and the supervisor adopts those of a dead child: any child it did not start itself is such an
-  orphan, and is killed.
-- A worker is killed at once. A command gets SIGTERM and a moment to tidy up.
-- When the application ends, however it ends, its socket closes: everything is killed, then the supervisor goes.
-  When the supervisor is killed, the kernel kills its children.
+- Ending a child means the child, its process group, and everything that it has started outside the group. On Linux each
+  child adopts its own orphans, and the supervisor adopts those of a dead child: a child that the supervisor did not start
+  is an orphan, and is killed.
+- A worker is killed at once. A command gets SIGTERM, and SIGKILL after ``GRACE`` seconds.
+- When the application ends in any way, its socket closes: everything is killed, then the supervisor ends. When the
+  supervisor is killed, the kernel kills its children.
 
-Why not fork from the application: a forked copy of a process with threads may hang on a lock that nobody holds any
-more. Why not start interpreters: a fork of this process is ready in two milliseconds.
+Why not fork the application: a forked copy of a process with threads may hang on a lock whose owner does not exist there.
+Why not start interpreters: a fork of this process is ready in two milliseconds.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _MOST_FDS: Final = 6
 
 
 def _prctl(option: int, value: int) -> None:
-    """Ask the kernel, where it is one that can be asked."""
+    """Call ``prctl`` if there is one (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 class Child:
-    """A process that was started for the application, and the socket that it is tied to."""
+    """A process that was started for the application, and its socket."""
 
     __slots__ = ("dead", "grace", "kept", "kill_at", "left", "pid", "sock", "status")
 
@@ -62,26 +62,26 @@ class Child:
         self.pid = pid
         self.sock = sock
         self.grace = grace
-        self.kept = kept  # the reading ends of its output: a program that tidies up must not die of a broken pipe
-        self.left = False  # the application has hung up
+        self.kept = kept  # the reading ends of its output: a broken pipe must not kill a program that cleans up
+        self.left = False  # the application has closed the socket
         self.dead = False
         self.status = 0
         self.kill_at: float | None = None
 
     def signal(self, number: int) -> None:
-        for send in (os.killpg, os.kill):  # the group may not be there yet, or outlive its leader
+        for send in (os.killpg, os.kill):  # the group may not exist yet, or outlive its leader
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 send(self.pid, number)
 
 
 class Supervisor:
-    """The loop: requests and hang-ups from the application, deaths from the kernel."""
+    """The event loop: requests and closed sockets of the application, deaths of children."""
 
     def __init__(self, control: socket.socket, parent: int) -> None:
         self.control = control
         self.parent = parent
         self.children: dict[int, Child] = {}  # by pid
-        self.tied: dict[int, Child] = {}  # by the descriptor of their socket, until the application hangs up
+        self.tied: dict[int, Child] = {}  # by the descriptor of the socket, until the application closes it
         self.poll = select.poll()
         self.wake, self.wakes = socket.socketpair()
         self.wake.setblocking(False)
@@ -89,7 +89,7 @@ class Supervisor:
         self.poll.register(control, select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
         signal.set_wakeup_fd(self.wakes.fileno(), warn_on_full_buffer=False)
-        # SIGHUP is how the kernel tells that the thread which started us has ended; perhaps with its whole process
+        # The kernel sends SIGHUP when the thread that started the supervisor has ended, perhaps with its process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, _heard)
         self.pid = os.getpid()
@@ -113,7 +113,7 @@ class Supervisor:
             self._reap()
 
     def _accept(self) -> bool:
-        """Start what the application asks for. False once the application is gone."""
+        """Start the process that the application asks for. False once the application is gone."""
         try:
             head, fds, _, _ = socket.recv_fds(self.control, 4, _MOST_FDS)
         except ConnectionError:
@@ -128,7 +128,7 @@ class Supervisor:
             if not part:
                 return False
             request += part
-        if fds:  # none: too many are open here
+        if fds:  # none if too many descriptors are open here
             what, options = pickle.loads(request)  # noqa: S301 - from the application that started us
             self._start(what, options, fds)
         return True
@@ -137,7 +137,7 @@ class Supervisor:
         sock = socket.socket(fileno=fds[0])
         try:
             pid = os.fork()
-        except OSError:  # no room for one more process: it has died before it was born
+        except OSError:  # no further process can be started: report it as dead
             sock.send(wire.death(os.EX_OSERR))
             sock.close()
             for fd in fds[1:]:
@@ -149,23 +149,23 @@ class Supervisor:
             os.close(fd)
         child = Child(pid, sock, 0 if what == "worker" else GRACE, fds[4:])
         self.children[pid] = self.tied[sock.fileno()] = child
-        self.poll.register(sock, 0)  # a hang-up is always told
+        self.poll.register(sock, 0)  # 0: a closed socket is always reported
 
     def _become(
         self, run: Callable[[socket.socket, list[int], Any], None], sock: socket.socket, fds: list[int], options: Any
     ) -> NoReturn:
-        """The other side of the fork: leave everything of the supervisor's behind, then run."""
+        """Run in the forked child: drop everything that belongs to the supervisor, then run the worker or program."""
         try:
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != self.pid:
-                os._exit(0)  # it died before the kernel knew that we wanted to be told
+                os._exit(0)  # the supervisor died before the kernel could watch it
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)
             signal.set_wakeup_fd(-1)
             for own in (self.control, self.wake, self.wakes, *(child.sock for child in self.tied.values())):
                 own.close()
             run(sock, fds, options)
-        except BaseException:  # nothing may return into the supervisor's loop
+        except BaseException:  # the child must not return into the supervisor's loop
             traceback.print_exc()
         os._exit(70)
 
@@ -193,7 +193,7 @@ class Supervisor:
                 child.signal(signal.SIGKILL)
 
     def _reap(self) -> None:
-        """Tell of the dead, end what they left, and let go of those that nobody asks for any more."""
+        """Report dead children, kill what they have started, and reap those whose socket is closed."""
         for child in list(self.children.values()):
             if not child.dead:
                 found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -214,20 +214,20 @@ class Supervisor:
         self._kill_orphans()
 
     def _tell(self, child: Child) -> None:
-        """Say how the process died; for all who hold its socket, the stream ends here."""
+        """Report how the process died, and end its stream for all processes that hold the socket."""
         try:
             child.sock.send(wire.death(child.status), socket.MSG_DONTWAIT)
-        except BlockingIOError:  # it has filled the socket before it died
+        except BlockingIOError:  # the child filled the socket before it died
             self.poll.modify(child.sock, select.POLLOUT)
             return
         except OSError:
-            pass  # the application hangs up in this moment
+            pass  # the application is closing the socket
         self.poll.modify(child.sock, 0)
         with contextlib.suppress(OSError):
             child.sock.shutdown(socket.SHUT_WR)
 
     def _kill_orphans(self) -> None:
-        """Kill the children that we did not start. Their death wakes us again, and brings their own children."""
+        """Kill the children that the supervisor did not start. Each death wakes it again, with the next generation."""
         for pid in _children():
             if pid not in self.children:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -236,7 +236,7 @@ class Supervisor:
                     os.waitpid(pid, os.WNOHANG)
 
     def end_all(self) -> None:
-        """Kill everything, and wait for it as long as that makes sense."""
+        """Kill everything, and wait for ``LAST`` seconds at most."""
         until = time.monotonic() + LAST
         for child in self.children.values():
             child.left = True
@@ -251,11 +251,11 @@ class Supervisor:
 
 
 def _heard(number: int, frame: object) -> None:
-    """A signal that only has to wake the loop."""
+    """Handle a signal that only has to wake the loop."""
 
 
 def _children() -> list[int]:
-    """The processes whose parent we are, adopted ones included."""
+    """Return the pids of all child processes, adopted ones included."""
     own = os.getpid()
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{own}/children").read_text().split()]
@@ -264,7 +264,7 @@ def _children() -> list[int]:
 
 
 def _run_worker(sock: socket.socket, _fds: list[int], options: Any) -> None:
-    # A handler instead of SIG_IGN: programs that the tool starts must get the defaults
+    # A handler instead of SIG_IGN: programs that the tool starts must have the default action
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _heard)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -289,7 +289,7 @@ def _release_signals() -> None:
 
 
 def _listen_again() -> None:
-    """Let processes that a tool forks be ended by signals: ``multiprocessing`` ends its pools so, and waits for them."""
+    """Let signals end processes that a tool forks: ``multiprocessing`` ends its pools with them, and waits."""
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is _heard:
             signal.signal(number, default)
@@ -306,7 +306,7 @@ def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
     try:
         os.chdir(cwd)
         sock.sendall(encoding.pack_ready("pickle", 0, None, None))
-        if sock.recv(len(wire.GO)) != wire.GO:  # the application no longer wants it
+        if sock.recv(len(wire.GO)) != wire.GO:  # the application has given up
             os._exit(127)
         os.execvpe(argv[0], argv, env)  # noqa: S606 - without a shell, as the manifest says
     except OSError as error:
@@ -315,11 +315,11 @@ def _run_command(sock: socket.socket, fds: list[int], options: Any) -> None:
 
 
 def main(parent: int, shared: Iterable[str]) -> NoReturn:
-    """Run as the supervisor of the process ``parent``, whose socket is our standard input.
+    """Run as the supervisor of the process ``parent``, whose socket is the standard input.
 
-    The modules ``shared`` are loaded here, once, for all workers; a tool's own modules never are: they may start threads.
+    The modules ``shared`` are loaded here, once for all workers. A tool's own modules are not: they may start threads.
     """
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # what the application lets its children inherit is not for us
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # descriptors that the application lets its children inherit
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -328,7 +328,7 @@ def main(parent: int, shared: Iterable[str]) -> NoReturn:
     for module in shared:
         with contextlib.suppress(Exception):
             importlib.import_module(module)
-    gc.freeze()  # what is here now never changes: the workers share its pages
+    gc.freeze()  # workers share the memory pages of these objects
     try:
         supervisor.run()
     except Exception:

@@ -1,13 +1,12 @@
-"""Which function a worker runs, said so that another process can find it.
+"""Name a tool's function so that a worker process can find it.
 
 Rules
 -----
-- A function is named by module and qualified name, and has to be found there again: lambdas, functions inside
-  functions, methods of an instance, functions of a script and wrappers that only borrow the name of what they wrap are
-  refused where they are declared.
+- A function is named by module and qualified name, and must be found there. Lambdas, functions inside functions, methods
+  of an instance, functions of a script, and wrappers with the name of what they wrap are refused when they are declared.
 - ``python -m package.tools`` runs as ``__main__``, but can be imported as ``package.tools``: that name is used.
-- What is found under the name is mostly the guarded function. A guard carries ``__failsoft__``; the worker runs what
-  the innermost guard wraps. Other decorators below it stay on, those above it have run already.
+- The name usually leads to the guarded function. A guard has the attribute ``__failsoft__``; the worker runs what
+  the innermost guard wraps. Decorators inside the guard run in the worker, those around it in the application.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from failsoft.errors import ManifestError
 
-GUARD = "__failsoft__"  # every guarded function has it, set to anything true
+GUARD = "__failsoft__"  # every guarded function has it, with a true value
 
 
 class Target(NamedTuple):
@@ -36,7 +35,7 @@ class Target(NamedTuple):
 
 
 def target_of(fn: Callable[..., Any]) -> Target:
-    """The name by which a worker finds ``fn``. Raises ``ManifestError`` if there is none."""
+    """Return the name by which a worker finds ``fn``. Raises ``ManifestError`` if there is none."""
     fn = unwrap(fn)
     module, qualname = getattr(fn, "__module__", None), getattr(fn, "__qualname__", None)
     if not module or not qualname:
@@ -62,7 +61,7 @@ def target_of(fn: Callable[..., Any]) -> Target:
 
 
 def _leads_inside(fn: Callable[..., Any], module: str, qualname: str) -> bool:
-    """Would a worker find what ``fn`` wraps, and leave out what it does itself?"""
+    """True if a worker would find the function that ``fn`` wraps, and so skip ``fn`` itself."""
     found: Any = sys.modules.get(module)
     for name in qualname.split("."):
         found = getattr(found, name, None)
@@ -78,7 +77,7 @@ def _refused(fn: object, why: str, instead: str) -> ManifestError:
 
 
 def parse(path: str) -> Target:
-    """A target from a manifest's ``package.module:name``."""
+    """Read a target from a manifest's ``package.module:name``."""
     module, _, qualname = path.partition(":")
     return Target(module, qualname)
 
@@ -102,7 +101,7 @@ def unwrap(found: Any) -> Any:
 
 
 def variable(path: str) -> ContextVar[Any]:
-    """A context variable by its ``package.module:name``."""
+    """Return the context variable with this ``package.module:name``."""
     found = find(*path.split(":", 1))
     if not isinstance(found, ContextVar):
         raise ManifestError(f"context: {path} is of type {type(found).__name__}, not a ContextVar: name one")

@@ -4,11 +4,11 @@ Rules
 -----
 - A frame is a length, a kind, a number, the pid of its sender, and content. An answer repeats the number of its request.
   Numbers cannot be guessed, so nothing that was written before a request can pass as its answer.
-- Pickles come from our own processes only; they are as trusted as the tool itself. Workers of tools with
+- Pickles come only from processes of this application, and are as trusted as the tool itself. Workers of tools with
   ``values: json`` send JSON instead (``encoding``).
-- Nothing larger than the limit is sent. What cannot be sent is named: the argument, and what it is.
-- The supervisor says how a process died in a last frame. It may follow half a frame of the process itself, so at the
-  end of the stream its place is the end (``death_of``).
+- Nothing larger than the limit is sent. The error for something that cannot be sent names the argument and its type.
+- The supervisor says how a process died in a last frame. It may follow half a frame of the process itself, so
+  it is read from the end of the stream (``death_of``).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 LIMIT: Final = 64_000_000  # bytes of one pickled call or result
-CHUNK: Final = 1 << 14  # bytes of one read: more would be fetched from the kernel page by page, for small answers too
-LARGE: Final = 1 << 20  # of one read within a frame that is known to be large
+CHUNK: Final = 1 << 14  # bytes of one read; a larger buffer costs time for small answers too
+LARGE: Final = 1 << 20  # bytes of one read within a large frame
 HEADER: Final = struct.Struct("<IBQI")  # length of the content, kind, number, pid
 _DEATH: Final = struct.Struct("<IBQIi")
 
 # to a worker
-LOAD: Final = 1  # import a module, so that the call itself need not
+LOAD: Final = 1  # import a module before the call
 CALL: Final = 2
 # from a worker, or from a command before it becomes one
 READY: Final = 3
-GO: Final = b"!"  # to a process that is about to become a program
+GO: Final = b"!"  # lets a process execute its program
 VALUE: Final = 4
 ERROR: Final = 5
 UNSENDABLE: Final = 6
@@ -66,7 +66,7 @@ def pack(kind: int, content: Any, number: int = 0) -> bytes:
 
 
 def new_number() -> int:
-    """The number of a request."""
+    """Return a random number for a request."""
     return int.from_bytes(os.urandom(8), "little")
 
 
@@ -76,7 +76,7 @@ def unpickle(content: bytes, load: Callable[[bytes], Any] = pickle.loads) -> Any
         return load(content)
     except KeyboardInterrupt:
         try:
-            load(content)  # if the content raised it, it does so again; Ctrl-C does not
+            load(content)  # raises again if the content raised it, but not for Ctrl-C
         except BaseException as error:
             raise Unloadable(name_of(error)) from None
         raise
@@ -85,7 +85,7 @@ def unpickle(content: bytes, load: Callable[[bytes], Any] = pickle.loads) -> Any
 
 
 def name_of(error: BaseException) -> str:
-    """An exception's type and text; the type alone if it has no text, or none that can be had."""
+    """Return an exception's type and text; the type alone if the text is empty or cannot be read."""
     name = type(error).__name__
     try:
         text = str(error)
@@ -95,12 +95,12 @@ def name_of(error: BaseException) -> str:
 
 
 def death(status: int) -> bytes:
-    """The last frame of a stream: an exit status, or minus the signal that killed."""
+    """Pack the last frame of a stream: the exit status, or the negative number of the signal."""
     return _DEATH.pack(4, DEATH, 0, os.getpid(), status)
 
 
 def death_of(rest: bytes | bytearray) -> int | None:
-    """The status at the end of a stream; None if the supervisor is gone as well."""
+    """Return the status at the end of a stream; None if the supervisor is gone as well."""
     if len(rest) < _DEATH.size:
         return None
     length, kind, _, _, status = _DEATH.unpack_from(rest, len(rest) - _DEATH.size)
@@ -110,7 +110,7 @@ def death_of(rest: bytes | bytearray) -> int | None:
 def pack_call(
     head: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, ...], number: int = 0
 ) -> bytes:
-    """A whole call as one frame. Raises ``Unsendable`` with the name of the argument that is in the way."""
+    """Pack a call as one frame. Raises ``Unsendable`` with the name of the argument that cannot be sent."""
     try:
         request = pack(CALL, (*head, args, kwargs), number)
     except Exception as error:

@@ -3,12 +3,12 @@
 Rules
 -----
 - The tool runs in the main thread, in a context of its own, with nothing on its standard input.
-- Only this process answers. A child that a tool forks has no socket to the application, and ends where it would come
-  back out of the tool.
-- A call is answered with a value, an error or a reason why there is none; the worker lives on in all three cases.
+- Only this process answers. A child that a tool forks has no socket to the application, and exits when it returns from
+  the tool.
+- A call is answered with a value, an error, or a reason why there is neither; the worker serves further calls.
 - Every answer says when the tool ended (the monotonic clock is the same in all processes) and whether the worker
   has grown beyond ``max_memory``, and so should be replaced.
-- Log records go to the application, whose handlers they reach as if they had been made there.
+- Log records are sent to the application and handled there.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from failsoft.runtime import scope
 from failsoft.runtime.execution.processes import encoding, target, wire
 from failsoft.runtime.execution.processes.remote_error import Described, describe
 
-# What counts as memory: private writable pages where the kernel counts them (Linux), else the address space
+# The kind of memory that is limited: private writable pages where the kernel counts them (Linux), else the address space
 _MEMORY: Final = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 
-importing = False  # whether this process is a worker that loads a tool's module
+importing = False  # True while this process is a worker that imports a tool's module
 
 
 class Line:
-    """The socket to the application. Threads of a tool may log while it answers."""
+    """The socket to the application. Threads of a tool may log while the worker answers."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -59,15 +59,15 @@ class Line:
 
     def send(self, frame: bytes) -> None:
         if not self.is_ours:
-            os._exit(0)  # even if the tool forked in a way that Python does not see
+            os._exit(0)  # the tool may have forked without Python's hooks
         try:
             with self._lock:
                 self._sock.sendall(frame)
         except OSError:
-            os._exit(0)  # the application has hung up
+            os._exit(0)  # the application has closed the socket
 
     def receive(self) -> tuple[int, memoryview, int]:
-        """The next request: kind, content, number. There is never more than one: a read cannot reach into another."""
+        """Return the next request: kind, content, number. Only one is sent at a time, so a read never gets two."""
         data = self._read(wire.CHUNK)
         length, kind, number, _ = wire.HEADER.unpack_from(data)
         size = wire.HEADER.size + length
@@ -84,7 +84,7 @@ class Line:
         except OSError:
             data = b""
         if not data:
-            os._exit(0)  # the application has hung up
+            os._exit(0)  # the application has closed the socket
         return data
 
 
@@ -118,7 +118,7 @@ def serve(
     levels: Mapping[str, int],
     values: Values,
 ) -> NoReturn:
-    """Answer calls until the application hangs up."""
+    """Answer calls until the application closes the socket."""
     _settle_in(*surroundings)
     line = Line(sock)
     logging.getLogger().addHandler(_ToApplication(line, values))
@@ -138,7 +138,7 @@ def serve(
 
 
 def _settle_in(directory: str, environment: Mapping[str, str], path: list[str]) -> None:
-    """Be where the application is now; the supervisor is still where the application was when it started."""
+    """Use the application's current directory, environment and path: the supervisor has those of its start."""
     with suppress(OSError):
         os.chdir(directory)
     if dict(os.environ) != environment:
@@ -150,12 +150,12 @@ def _settle_in(directory: str, environment: Mapping[str, str], path: list[str]) 
 
 
 def _load(module: str) -> Any:
-    """Import a module; what went wrong, described, or None."""
+    """Import a module; return the described error, or None."""
     global importing  # noqa: PLW0603 - it is the process that is importing, or not
     importing = True
     try:
         importlib.import_module(module)
-    except BaseException as error:  # a module that exits at import must not take the worker along
+    except BaseException as error:  # a module that exits at import must not end the worker
         return _describe(error)
     finally:
         importing = False
@@ -165,7 +165,7 @@ def _load(module: str) -> Any:
 def _answer(
     line: Line, content: memoryview, number: int, found: dict[tuple[str, str], Callable[..., Any]], values: Values
 ) -> bytes:
-    """Run one call, and pack whatever came of it."""
+    """Run one call, and return the packed answer."""
     try:
         module, qualname, carried, max_memory, args, kwargs = pickle.loads(content)  # noqa: S301 - the application's
     except BaseException as error:
@@ -197,7 +197,7 @@ def _answer(
 
 
 def _leave(error: BaseException | None) -> NoReturn:
-    """End a child that has come back out of the tool, as a script would end."""
+    """Exit a forked child that has returned from the tool, as a script would exit."""
     status = 0
     with suppress(BaseException):
         if isinstance(error, SystemExit):
@@ -211,7 +211,7 @@ def _leave(error: BaseException | None) -> NoReturn:
 
 
 def _describe(error: BaseException) -> Described:
-    """Describe an exception, even if its own code exits when it is asked."""
+    """Describe an exception, even if its own code exits while it is read."""
     try:
         return describe(error)
     except BaseException as another:
@@ -221,7 +221,7 @@ def _describe(error: BaseException) -> Described:
 
 
 def _with_effect(described: Described, attempt: scope.LightAttempt) -> Described:
-    """The error, with what guarded calls inside the tool may have done."""
+    """Add the effect of guarded calls inside the tool to a described error."""
     call, fault = scope.made_call_of(attempt), described.fault
     if call is None or fault is None or fault.effect != "none" or not call.may_have_acted_inside:
         return described
@@ -242,7 +242,7 @@ def _run(
         if inspect.iscoroutine(value):
             value = context.run(asyncio.run, value)
         return wire.VALUE, value
-    except BaseException as error:  # an exit or interrupt of the tool is an error of the tool here
+    except BaseException as error:  # an exit or interrupt counts as an error of the tool
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next  # without this frame
         return wire.ERROR, error
@@ -250,7 +250,7 @@ def _run(
 
 @contextmanager
 def _limited(most: int) -> Iterator[None]:
-    """Let allocations fail while the tool runs, not while its answer is made."""
+    """Limit memory while the tool runs, but not while its answer is packed."""
     soft, hard = resource.getrlimit(_MEMORY)
     resource.setrlimit(_MEMORY, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
     try:

@@ -3,11 +3,11 @@
 Rules
 -----
 - Starting the worker and importing the tool's module come before the tool's time begins.
-- At the deadline an answer that is already there still counts if the tool ended in time; one that ended after its
+- At the deadline, an answer that has arrived still counts if the tool ended in time. A tool that ended after its
   deadline is ``late``, never a value.
-- A worker whose call has not been answered when the caller leaves, for whatever reason, is killed.
-- A worker that was dead before it read the call has not run it: the call goes to another one.
-- A worker that has sent something before it is called is not called. One that answers with another number, twice, or from
+- If the caller gives up for any reason before the call is answered, the worker is killed.
+- If a worker died before it read the call, the tool has not run: the call goes to another worker.
+- A worker that has sent something before its call is not used. A worker that answers with another number, twice, or from
   another process is killed: its call fails with an unknown effect.
 """
 
@@ -28,11 +28,11 @@ from failsoft.runtime.execution.processes.reply import Reply, ReplyKind
 from failsoft.runtime.execution.processes.target import Target, variable
 
 _UNSET = object()
-_TRIES = 3  # workers for one call, if they are found dead one after the other
+_TRIES = 3  # workers tried for one call, if each is found dead
 
 
 class Workers(Protocol):
-    """The pool of workers, as far as an attempt needs it."""
+    """The parts of the pool of workers that an attempt needs."""
 
     @property
     def closed(self) -> bool: ...
@@ -56,7 +56,7 @@ async def call(
     options: Isolation,
     begun: Callable[[], None],
 ) -> Reply:
-    """Run ``target`` in a worker and say what became of it."""
+    """Run ``target`` in a worker and return its reply."""
     try:
         paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
         carried = _carried(paths) if paths else None
@@ -94,13 +94,13 @@ async def call(
 
 
 def _carried(paths: tuple[str, ...]) -> dict[str, Any]:
-    """The values of those declared context variables that have one here."""
+    """Return the values of the declared context variables that are set here."""
     values = ((path, variable(path).get(_UNSET)) for path in paths)
     return {path: value for path, value in values if value is not _UNSET}
 
 
 async def _prepare(workers: Workers, waiting: Waiting, process: Process, target: Target) -> Reply | None:
-    """Wait until the worker has started and has loaded the tool's module. A reply only if that fails."""
+    """Wait until the worker has started and has loaded the tool's module. Return a reply only if that fails."""
     until = time.monotonic() + workers.start_timeout
     number = wire.new_number()
     if target.module not in process.modules:
@@ -133,7 +133,7 @@ async def _converse(
     timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
     options: Isolation,
 ) -> Reply:
-    """Hand the call over, and wait for its answer until the deadline."""
+    """Send the call, and wait for its answer until the deadline."""
     process.expect_silence()
     started = process.started = time.monotonic()
     until = None if timeout is None else started + timeout
@@ -159,7 +159,7 @@ async def _converse(
 
 
 def _mourn(workers: Workers, process: Process, target: Target, ended: ProcessGone) -> Reply | None:
-    """The worker has died. None if that was before it read the call, which then can go to another."""
+    """Return the reply of a worker that has died; None if it had not read the call, so that another may run it."""
     pid, started = process.pid, process.started
     took = 0.0 if started is None else time.monotonic() - started
     if workers.closed:
@@ -176,7 +176,7 @@ def _mourn(workers: Workers, process: Process, target: Target, ended: ProcessGon
 
 
 def _dismiss(workers: Workers, process: Process, target: Target, confused: OutOfStep) -> Reply | None:
-    """End a worker that cannot be trusted. None if it has not been called yet: the call can go to another."""
+    """End a worker that cannot be trusted. None if it had not been called, so that another may run the call."""
     pid, started = process.pid, process.started
     workers.drop(process, "killed")
     if started is None:
@@ -203,7 +203,7 @@ def _read(
     try:
         ended, heavy, value = encoding.read_answer(values, frame.content, _CONTENTS[kind])
     except wire.Unloadable as error:
-        if values == "json":  # our code in the worker never writes such a thing
+        if values == "json":  # failsoft's code in the worker never writes this
             raise OutOfStep(f"it sent something that is no answer: {error}") from None
         why = f"the result cannot be loaded here: {error}"
         return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
@@ -219,8 +219,8 @@ def _read(
 
 
 async def next_frame(waiting: Waiting, process: Process, until: float | None) -> wire.Frame | None:
-    """Wait for the next frame; None if it is not there at the deadline. Raises ``ProcessGone`` or ``OutOfStep``."""
-    frame = process.buffered()  # one read may have brought two
+    """Wait for the next frame; None if the deadline comes first. Raises ``ProcessGone`` or ``OutOfStep``."""
+    frame = process.buffered()  # one read may return two frames
     while frame is None:
         ready = await waiting.readable(process.fd, until)
         frame = process.receive()
