@@ -125,7 +125,8 @@ def plan_retry(
     if hint is not None and hint > LONGEST_HINT:
         return NoRetry(f"the service asks for a wait of more than {text(LONGEST_HINT)}")
     wished = None if wish is None else wish.delay
-    backoff = delay(options, attempts.made, jitter=jitter, hint=hint)
+    at_once = hint is None and not options.initial_delay
+    backoff = 0.0 if at_once else delay(options, attempts.made, jitter=jitter, hint=hint)
     wait = backoff if wished is None else max(wished, hint or 0.0)  # a hint is never shortened
     hinted = wait == hint
     if hinted and waited + wait > options.max_hint_wait + MOMENT:
