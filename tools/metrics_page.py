@@ -103,7 +103,7 @@ MORE = {  # metrics that are more than the count of one event type
 
 def pages() -> dict[Path, str]:
     """Return the generated page."""
-    figures = metrics.Metrics().figures()
+    figures = metrics.Metrics().as_dict()
     if figures.keys() != MEANINGS.keys():
         raise SystemExit(f"a figure too few or too many: {', '.join(sorted(figures.keys() ^ MEANINGS.keys()))}")
     events = {name: f"`{event}`" for event, name in metrics._COUNTED.items()}

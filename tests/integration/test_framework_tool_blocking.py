@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failsoft import Runtime
-from failsoft.runtime.execution.blocking_loop import leave_turn
+from failsoft.runtime.execution.blocking_loop import detach_from_turn
 from failsoft.runtime.scope import SCOPE
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
@@ -99,4 +99,4 @@ def test_a_blocking_call_does_not_join_the_turn_around_it() -> None:
         return outcome.value
 
     assert asyncio.run(main()) == "found"
-    leave_turn()  # nothing to leave here
+    detach_from_turn()  # nothing to leave here

@@ -76,7 +76,7 @@ def test_plain_successes_are_counted_in_any_company() -> None:
     for other in (REFUSED, {}, lambda raw: {}):
         trace.record(plain)
         trace.record(("CallRefused", 2.0, "search", None, None, other))
-    figures = trace.metrics("search").figures()
+    figures = trace.metrics("search").as_dict()
     assert (figures["success_count"], figures["refused_count"]) == (4, 1)  # a bare name is no tool
 
 

@@ -20,7 +20,7 @@ from tests.fakes import ONCE
 from tests.torture.scale import times
 
 from failsoft import ManifestError, Runtime, TurnError
-from failsoft.core.conversation.thread_state import OFFER_LASTS, time_left
+from failsoft.core.conversation.thread_state import OFFER_LASTS, remaining_time
 from failsoft.core.model.json_values import plain
 from failsoft.stores.sqlite.store import SqliteStore
 from failsoft.surfaces.cli import Cli
@@ -346,7 +346,7 @@ YEAR = 365 * 86_400.0
 
 @pytest.mark.parametrize("jump", [-YEAR, -86_400.0, -600.0, 0.0, 600.0, 86_400.0, YEAR])
 def test_t42_an_offer_is_bounded_whatever_the_clock_says(jump: float) -> None:
-    left = time_left(1e9, 1e9 + jump)
+    left = remaining_time(1e9, 1e9 + jump)
     assert 0 <= left <= OFFER_LASTS
     assert (left > 0) == (abs(jump) < OFFER_LASTS)
 

@@ -30,7 +30,7 @@ def advise(waterfall: Waterfall, events: Sequence[Record]) -> Iterator[str]:
     """Yield sentences about settings that would have saved time in this turn, largest saving first."""
     found = [
         *_shorter_timeouts(waterfall),
-        *_slots(waterfall),
+        *_more_concurrency(waterfall),
         *_cut_retries(events),
         *_doomed_retries(waterfall),
     ]
@@ -70,7 +70,7 @@ def _shorter_timeouts(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
         )
 
 
-def _slots(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
+def _more_concurrency(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
     """Tools whose calls waited for a slot."""
     queued: dict[str, float] = defaultdict(float)
     for row in _rows(waterfall):

@@ -23,7 +23,7 @@ from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_on_loop_thread
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import SCOPE, reset_variable
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
 
@@ -39,11 +39,11 @@ __all__ = [
     "TurnReport",
     "call_for_model",
     "is_on_loop",
-    "leave",
     "read_time",
     "refuse_odd_flag",
     "require_callables",
     "require_text_names",
+    "reset_variable",
     "run_on_loop_thread",
     "sanitise",
     "tool_options",

@@ -13,7 +13,7 @@ from failsoft.core.model.builtin_faults import quote
 from failsoft.core.model.options import TurnOptions
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.runtime import Runtime
-from failsoft.runtime.scope import ASKED, NOWHERE, SCOPE, AskedFor, leave
+from failsoft.runtime.scope import ASKED, NOWHERE, SCOPE, AskedFor, reset_variable
 from failsoft.runtime.tools.control import BrokenOffError, ControlFlow
 from failsoft.runtime.tools.framework_tool import (
     RUNNING,
@@ -69,8 +69,8 @@ def asked_for(
         yield
     finally:
         if placed is not None:
-            leave(SCOPE, placed)
-        leave(ASKED, token)
+            reset_variable(SCOPE, placed)
+        reset_variable(ASKED, token)
     if asked.run is not None:
         asked.run.note_success()
 

@@ -210,7 +210,7 @@ class Delivery:
                 self._size = 0
             self._changed.notify_all()
         if self._on_close is not None and thread is not None and not own:
-            thread.join(left(deadline))
+            thread.join(remaining(deadline))
 
     def renew_after_fork(self) -> None:
         """Replace the lock and the thread of the parent process."""
@@ -320,6 +320,6 @@ def each(consumer: Callable[[Any], None]) -> Callable[[Iterable[Any]], None]:
     return consume
 
 
-def left(deadline: float) -> float:
+def remaining(deadline: float) -> float:
     """Seconds until a monotonic deadline; 0 if it has passed."""
     return max(0.0, deadline - monotonic())

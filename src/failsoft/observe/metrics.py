@@ -70,7 +70,7 @@ class Metrics:
         self._recovered += 1
         self._recovery_seconds += milliseconds / 1000
 
-    def figures(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         counts = self._counts
         known = self.retries.made
         retries = counts.get("retry_count", 0) + known

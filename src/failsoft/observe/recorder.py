@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary, ref
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
-from failsoft.observe.delivery import Delivery, left
+from failsoft.observe.delivery import Delivery, remaining
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries
 from failsoft.observe.retry_fields import retry_fields
@@ -283,13 +283,15 @@ class Recorder:
     def flush(self, deadline: float) -> bool:
         """Drain, and wait until every consumer has finished its batches."""
         self.drain_if_due()
-        flushed = [delivery.flush(left(deadline)) for delivery in self.deliveries()]  # flush all, also after a failure
+        flushed = [
+            delivery.flush(remaining(deadline)) for delivery in self.deliveries()
+        ]  # flush all, also after a failure
         return all(flushed)
 
     def close(self, deadline: float) -> None:
         self.drain_if_due()
         for delivery in self.deliveries():
-            delivery.close(left(deadline))
+            delivery.close(remaining(deadline))
 
     def renew_after_fork(self) -> None:
         """Replace the inherited locks. The parent delivers the records that are pending."""

@@ -20,9 +20,9 @@ from failsoft.core.redact.sanitise import mask_id
 from failsoft.runtime.call.build import make_call, run
 from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call_options import CallKeywords
-from failsoft.runtime.execution.blocking_loop import leave_turn
+from failsoft.runtime.execution.blocking_loop import detach_from_turn
 from failsoft.runtime.registry import declare
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import SCOPE, reset_variable
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.framework_tool import RUNNING, FrameworkTool, FrameworkView, RunnerSet
 from failsoft.runtime.tools.tool import count_as_write
@@ -95,7 +95,7 @@ async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -
     except ControlFlow as passing:
         passed = passing.error
     finally:
-        leave(RUNNING, token)
+        reset_variable(RUNNING, token)
     try:
         raise passed
     finally:
@@ -112,7 +112,7 @@ def run_framework_call_blocking(
     running: RunnerSet,
 ) -> Outcome[Any]:
     """``run_framework_call`` for frameworks that block; in a context of its own."""
-    leave_turn()
+    detach_from_turn()
     RUNNING.set(running)
     call = make_framework_call(engine, settings, name, args, turn, options)
     try:

@@ -152,7 +152,7 @@ class Inspector:
 
     def _tool(self, tool: Tool) -> ToolSnapshot:
         services, now = self._services, self._services.time.now()
-        metrics = services.log.trace.metrics(tool.id).figures()
+        metrics = services.log.trace.metrics(tool.id).as_dict()
         with services.toolbox.lock:
             circuit = _circuit(tool.id, None, tool.health, now)
             budget = tool.health.budget_level(now, metrics["success_count"])

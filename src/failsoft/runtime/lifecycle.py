@@ -8,7 +8,7 @@ from time import monotonic as real_time
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
 
-from failsoft.observe.delivery import left
+from failsoft.observe.delivery import remaining
 from failsoft.observe.sinks.log import flush as flush_log
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def flush(rt: Services, seconds: float) -> bool:
     flushed = await asyncio.to_thread(write, deadline)
     if rt.toolbox.circuits is not None:
         flushed = await asyncio.to_thread(rt.toolbox.circuits.flush, deadline) and flushed
-    await asyncio.to_thread(flush_log, left(deadline))
+    await asyncio.to_thread(flush_log, remaining(deadline))
     return flushed
 
 
@@ -66,10 +66,10 @@ def close_blocking(rt: Services, grace: float) -> None:
     if rt.books.writer is not None:
         rt.books.writer.close()
     if rt.books.store is not None:
-        rt.books.store.flush(left(deadline))
+        rt.books.store.flush(remaining(deadline))
     if rt.log.escalations is not None:
-        rt.log.escalations.close(left(deadline))
-    flush_log(left(deadline))
+        rt.log.escalations.close(remaining(deadline))
+    flush_log(remaining(deadline))
 
 
 def _refuse_calls(rt: Services) -> None:

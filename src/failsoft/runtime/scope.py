@@ -187,7 +187,7 @@ def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def leave(variable: ContextVar[Any], token: Token[Any]) -> None:
+def reset_variable(variable: ContextVar[Any], token: Token[Any]) -> None:
     """Reset a context variable. Does nothing for an abandoned tool, which runs on in another context."""
     try:
         variable.reset(token)

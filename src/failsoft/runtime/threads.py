@@ -113,7 +113,7 @@ class Thread:
     def unavailable(self) -> tuple[str, ...]:
         """The tools that are disabled, registered or not, and those that cannot be used here and have no fallback."""
         rt, (tenant, thread) = self._rt, self._key
-        absent = rt.books.conversations.list_absent(self._key)
+        absent = rt.books.conversations.list_unavailable(self._key)
         missing = [
             tool for id, tool in list(rt.toolbox.tools.items()) if tool.unavailable_fault is not None or id in absent
         ]
@@ -129,7 +129,7 @@ class Thread:
 
         Reads the store, so it may block.
         """
-        return self._rt.books.conversations.list_dangling(self._key)
+        return self._rt.books.conversations.list_unanswered(self._key)
 
     def close_dangling(self) -> list[Dangling]:
         """Return ``dangling`` and forget these calls. Give the model each text as the result of its call.

@@ -87,7 +87,7 @@ class RuntimeView:
         found = engine.toolbox.find(tool_id)
         if not (found.is_known or found.id in self._settings.tools or engine.log.trace.has_metrics(found.id)):
             engine.toolbox.warn_of_typo(found.id, always=True)
-        return engine.log.trace.metrics(found.id).figures()
+        return engine.log.trace.metrics(found.id).as_dict()
 
     @property
     def policies(self) -> tuple[Policy, ...]:

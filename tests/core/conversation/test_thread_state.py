@@ -60,7 +60,7 @@ def test_a_missing_tool_is_turned_away_for_ten_minutes_then_probed_once() -> Non
     assert state.admit("search", 0.0, lease=35.0) is None
     state.note_attempt("search", GONE, 0.0)
     assert state.wary
-    assert state.is_absent("search", 599.9)
+    assert state.is_unavailable("search", 599.9)
     refused = state.admit("search", 599.0, lease=35.0)
     assert refused is not None
     assert (refused.rule, refused.category, refused.retry_after) == ("tool_marked_unavailable", "tool_unavailable", 1.0)
@@ -77,7 +77,7 @@ def test_the_result_of_the_probe_decides_whether_a_tool_is_absent(met: Fault | N
     state.note_attempt("search", GONE, 0.0)
     state.admit("search", 600.0, lease=35.0)
     state.note_attempt("search", met, 601.0)
-    assert state.is_absent("search", 601.0 + 599.0) is absent
+    assert state.is_unavailable("search", 601.0 + 599.0) is absent
     assert state.wary is absent
 
 
@@ -249,7 +249,7 @@ def test_forgetting_one_tool_leaves_the_others() -> None:
 
 def test_forgetting_all_keeps_what_the_model_has_to_be_told() -> None:
     state = full()
-    state.leave_dangling(Dangling("c", "search", "text", "t"))
+    state.add_unanswered(Dangling("c", "search", "text", "t"))
     state.forget()
     assert [state.absent, state.failures, state.offers, state.wary] == [{}, {}, {}, False]
     assert state.dangling
@@ -268,10 +268,10 @@ def test_registering_a_tool_again_keeps_its_offer() -> None:
 def test_calls_of_two_turns_with_one_id_dangle_both_and_only_so_many() -> None:
     state = ThreadState()
     for turn in ("t1", "t2", "t1"):
-        state.leave_dangling(Dangling("search-1", "search", "text", turn))
+        state.add_unanswered(Dangling("search-1", "search", "text", turn))
     assert len(state.dangling) == 2
     for number in range(threads.MOST_DANGLING):
-        state.leave_dangling(Dangling(f"c{number}", "search", "text", "t3"))
+        state.add_unanswered(Dangling(f"c{number}", "search", "text", "t3"))
     assert len(state.dangling) == threads.MOST_DANGLING
     assert ("t1", "search-1") not in state.dangling
 

@@ -147,7 +147,7 @@ def test_a_value_that_does_not_fit_is_reported_with_its_path(annotation: Any, va
     assert found is not None
     with pytest.raises(Misfit) as caught:
         found.read(value, False)
-    assert caught.value.tell("x") == told
+    assert caught.value.explain("x") == told
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
 from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
-from failsoft.integration.api import leave
+from failsoft.integration.api import reset_variable
 from failsoft.integration.arguments import BrokenToolError, MisfitError
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, Runner
 
@@ -68,7 +68,7 @@ async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -
     except Exception as error:
         raise _translate_error(watch, error)  # noqa: B904 - _translate_error sets the cause
     finally:
-        leave(WATCH, token)
+        reset_variable(WATCH, token)
 
 
 def attempt_blocking(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -> Any:

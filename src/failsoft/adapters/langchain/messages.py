@@ -50,7 +50,7 @@ def keep_message(message: ToolMessage, outcome: Outcome[Any]) -> ToolMessage:
     return message.model_copy(update=changes)
 
 
-def find_dangling(messages: Iterable[AnyMessage]) -> dict[tuple[int, str], str]:
+def find_unanswered(messages: Iterable[AnyMessage]) -> dict[tuple[int, str], str]:
     """Find the unanswered calls: (index of the asking message, call id) -> tool name.
 
     The id alone is not unique: some models restart their numbering in every message.

@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, guarded_function
-from failsoft.adapters.langchain.messages import find_dangling, keep_message, to_message, translate
+from failsoft.adapters.langchain.messages import find_unanswered, keep_message, to_message, translate
 from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
 from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
@@ -137,7 +137,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     # --- the model ---------------------------------------------------------------------------------------------------
 
     def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Coroutine[Any, Any, Any]:
-        dangling = find_dangling(request.messages)
+        dangling = find_unanswered(request.messages)
         if dangling:
             return self._close_and_call(request, dangling, handler)
         answer: Coroutine[Any, Any, Any] = handler(self._prepare(request))
@@ -150,7 +150,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(self._prepare(request, (dangling, outcomes)))
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        dangling = find_dangling(request.messages)
+        dangling = find_unanswered(request.messages)
         if not dangling:
             return handler(self._prepare(request))
         outcomes = explain_dangling(self.runtime, _unanswered(dangling), thread=thread_of(current_config()))

@@ -13,7 +13,7 @@ from failsoft.adapters.openai_agents.own_tools import own_hooks, pass_own_tools,
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.errors import FailsoftError
-from failsoft.integration.api import leave
+from failsoft.integration.api import reset_variable
 from failsoft.integration.framework_tool import require_runtime
 
 A = TypeVar("A", bound=Agent[Any])
@@ -115,7 +115,7 @@ class GuardedAgent(GuardedProxy):
             tools: list[Tool] = await super().get_mcp_tools(run_context)  # type: ignore[misc]  # the agent's class
         finally:
             if token is not None:
-                leave(_LISTING, token)
+                reset_variable(_LISTING, token)
         return tools
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:

@@ -22,7 +22,7 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext
 
-from failsoft.integration.api import leave
+from failsoft.integration.api import reset_variable
 
 # Class of the invokers that ``function_tool`` makes. The SDK looks for it to find a tool's own function.
 Invoker: type[Any] = getattr(sdk_tool, "_FailureHandlingFunctionToolInvoker", object)
@@ -165,7 +165,7 @@ def _opened() -> Iterator[Run]:
     try:
         yield run
     finally:
-        leave(_RUN, token)
+        reset_variable(_RUN, token)
 
 
 async def _watched(running: Coroutine[Any, Any, Any]) -> Any:

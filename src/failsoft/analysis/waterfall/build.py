@@ -218,7 +218,7 @@ class _Call:
         self._tick(Tick("skipped", self.row.tool, at))
         self._change(status="skipped", root=fields.get("root"))
 
-    def left(self, at: float, fields: Fields) -> None:
+    def cut_off(self, at: float, fields: Fields) -> None:
         self._abandoned_at = at
         self._interrupt("left", "timed_out", at, fields)
 
@@ -253,7 +253,7 @@ _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
     "CallSucceeded": _Call.succeeded,
     "CallFailed": _Call.failed,
     "CallSkipped": _Call.skipped,
-    "CallLeft": _Call.left,
+    "CallLeft": _Call.cut_off,
     "CallCancelled": _Call.cancelled,
     "DefaultUsed": _Call.defaulted,
     "PartialUsed": _Call.partly,

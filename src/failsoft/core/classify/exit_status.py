@@ -23,7 +23,7 @@ from failsoft.core.redact.sanitise import sanitise
 SHOWN: Final = 2000  # characters kept of the end of standard error
 
 
-def _passing(code: Code, reason: str, effect: Effect = "unknown") -> FaultKind:
+def _transient(code: Code, reason: str, effect: Effect = "unknown") -> FaultKind:
     return FaultKind(code, "transient", "tool_transient", effect, reason)
 
 
@@ -33,13 +33,13 @@ EXITS: Final[dict[int, tuple[str, FaultKind]]] = {
     66: ("EX_NOINPUT", KINDS["not_found"]),
     67: ("EX_NOUSER", KINDS["not_found"]),
     68: ("EX_NOHOST", KINDS["unknown_host"]),
-    69: ("EX_UNAVAILABLE", _passing(Code.UNAVAILABLE, "An unavailable service comes back")),
+    69: ("EX_UNAVAILABLE", _transient(Code.UNAVAILABLE, "An unavailable service comes back")),
     70: ("EX_SOFTWARE", KINDS["bug"]._replace(effect="unknown")),
-    71: ("EX_OSERR", _passing(Code.RESOURCE_EXHAUSTED, "Local resources come free again")),
+    71: ("EX_OSERR", _transient(Code.RESOURCE_EXHAUSTED, "Local resources come free again")),
     72: ("EX_OSFILE", KINDS["misconfigured"]),
     73: ("EX_CANTCREAT", KINDS["misconfigured"]),
-    74: ("EX_IOERR", _passing(Code.UNAVAILABLE, "Input and output may work next time")),
-    75: ("EX_TEMPFAIL", _passing(Code.UNAVAILABLE, "The program asks to be tried again", "none")),
+    74: ("EX_IOERR", _transient(Code.UNAVAILABLE, "Input and output may work next time")),
+    75: ("EX_TEMPFAIL", _transient(Code.UNAVAILABLE, "The program asks to be tried again", "none")),
     76: ("EX_PROTOCOL", KINDS["garbled"]),
     77: ("EX_NOPERM", KINDS["forbidden"]),
     78: ("EX_CONFIG", KINDS["misconfigured"]),
@@ -81,7 +81,7 @@ def _meaning(code: Code) -> FaultKind:
         return FaultKind(code, "permanent", "tool_validation", "none", _MAPPED)
     if code in _OPERATOR:
         return FaultKind(code, "permanent", "tool_misconfigured", "none", _MAPPED)
-    return _passing(code, _MAPPED, "none" if code is Code.RESOURCE_EXHAUSTED else "unknown")
+    return _transient(code, _MAPPED, "none" if code is Code.RESOURCE_EXHAUSTED else "unknown")
 
 
 def _signal(status: int) -> str:

@@ -28,7 +28,7 @@ class FaultKind(NamedTuple):
     reason: str
 
 
-def _passing(code: Code, effect: Effect, reason: str) -> FaultKind:
+def _transient(code: Code, effect: Effect, reason: str) -> FaultKind:
     return FaultKind(code, "transient", "tool_transient", effect, reason)
 
 
@@ -55,36 +55,36 @@ _AUTH = "Auth won't change on retry"
 
 KINDS: dict[str, FaultKind] = {
     # Transient, and nothing happened: never sent, rejected, or rolled back
-    "rate_limited": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
-    "per_minute": _passing(Code.RESOURCE_EXHAUSTED, "none", _RATE),
-    "unavailable": _passing(Code.UNAVAILABLE, "none", "An unavailable service comes back"),
-    "overloaded": _passing(Code.UNAVAILABLE, "none", "Overload passes"),
-    "refused": _passing(Code.UNAVAILABLE, "none", "A refused connection was never used; the service may come back"),
-    "unreachable": _passing(Code.UNAVAILABLE, "none", "Network routes come back"),
-    "name_lookup_failed": _passing(Code.UNAVAILABLE, "none", "The name server may answer next time"),
-    "connect_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
-    "lookup_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
-    "statement_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", "A statement that timed out was rolled back"),
-    "pool_exhausted": _passing(Code.RESOURCE_EXHAUSTED, "none", "Connections come free again"),
-    "local_limit": _passing(Code.RESOURCE_EXHAUSTED, "none", "Local resources come free again"),
-    "conflict": _passing(Code.ABORTED, "none", "The other transaction ends"),
-    "in_progress": _passing(Code.ABORTED, "none", "What is in progress comes to its end"),
-    "request_timeout": _passing(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
-    "query_cancelled": _passing(Code.CANCELLED, "none", "A statement that was interrupted was rolled back"),
-    "locked": _passing(Code.ABORTED, "none", "Locks are released"),
-    "busy": _passing(Code.UNAVAILABLE, "none", "A busy service comes free"),
+    "rate_limited": _transient(Code.RESOURCE_EXHAUSTED, "none", _RATE),
+    "per_minute": _transient(Code.RESOURCE_EXHAUSTED, "none", _RATE),
+    "unavailable": _transient(Code.UNAVAILABLE, "none", "An unavailable service comes back"),
+    "overloaded": _transient(Code.UNAVAILABLE, "none", "Overload passes"),
+    "refused": _transient(Code.UNAVAILABLE, "none", "A refused connection was never used; the service may come back"),
+    "unreachable": _transient(Code.UNAVAILABLE, "none", "Network routes come back"),
+    "name_lookup_failed": _transient(Code.UNAVAILABLE, "none", "The name server may answer next time"),
+    "connect_timeout": _transient(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
+    "lookup_timeout": _transient(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
+    "statement_timeout": _transient(Code.DEADLINE_EXCEEDED, "none", "A statement that timed out was rolled back"),
+    "pool_exhausted": _transient(Code.RESOURCE_EXHAUSTED, "none", "Connections come free again"),
+    "local_limit": _transient(Code.RESOURCE_EXHAUSTED, "none", "Local resources come free again"),
+    "conflict": _transient(Code.ABORTED, "none", "The other transaction ends"),
+    "in_progress": _transient(Code.ABORTED, "none", "What is in progress comes to its end"),
+    "request_timeout": _transient(Code.DEADLINE_EXCEEDED, "none", _TIMEOUT),
+    "query_cancelled": _transient(Code.CANCELLED, "none", "A statement that was interrupted was rolled back"),
+    "locked": _transient(Code.ABORTED, "none", "Locks are released"),
+    "busy": _transient(Code.UNAVAILABLE, "none", "A busy service comes free"),
     # Transient, but the request was sent: its effect is unknown
-    "timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", _TIMEOUT),
-    "tool_timeout": _passing(Code.DEADLINE_EXCEEDED, "unknown", "Timeout is temporary"),
-    "disconnected": _passing(Code.UNAVAILABLE, "unknown", "A lost connection can be made again"),
-    "broken_stream": _passing(Code.UNAVAILABLE, "unknown", "Overload passes; the answer had begun"),
-    "bad_gateway": _passing(Code.UNAVAILABLE, "unknown", "Gateway failures are temporary"),
-    "server_error": _passing(Code.INTERNAL, "unknown", "Server errors are often temporary"),
-    "garbled": _passing(Code.DATA_LOSS, "unknown", "The answer was damaged on its way"),
-    "killed": _passing(Code.ABORTED, "unknown", "A process that was killed may live next time"),
-    "aborted": _passing(Code.ABORTED, "unknown", "An operation that was aborted may end well next time"),
-    "cancelled": _passing(Code.CANCELLED, "unknown", "The caller has left"),
-    "unknown": _passing(Code.UNKNOWN, "unknown", "Nothing is known about this error; a retry is the safer default"),
+    "timeout": _transient(Code.DEADLINE_EXCEEDED, "unknown", _TIMEOUT),
+    "tool_timeout": _transient(Code.DEADLINE_EXCEEDED, "unknown", "Timeout is temporary"),
+    "disconnected": _transient(Code.UNAVAILABLE, "unknown", "A lost connection can be made again"),
+    "broken_stream": _transient(Code.UNAVAILABLE, "unknown", "Overload passes; the answer had begun"),
+    "bad_gateway": _transient(Code.UNAVAILABLE, "unknown", "Gateway failures are temporary"),
+    "server_error": _transient(Code.INTERNAL, "unknown", "Server errors are often temporary"),
+    "garbled": _transient(Code.DATA_LOSS, "unknown", "The answer was damaged on its way"),
+    "killed": _transient(Code.ABORTED, "unknown", "A process that was killed may live next time"),
+    "aborted": _transient(Code.ABORTED, "unknown", "An operation that was aborted may end well next time"),
+    "cancelled": _transient(Code.CANCELLED, "unknown", "The caller has left"),
+    "unknown": _transient(Code.UNKNOWN, "unknown", "Nothing is known about this error; a retry is the safer default"),
     # Permanent: the caller must act
     "invalid": _caller(Code.INVALID_ARGUMENT, _INPUT),
     "too_large": _caller(Code.INVALID_ARGUMENT, "Input that is too large stays too large"),

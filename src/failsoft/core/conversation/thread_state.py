@@ -99,7 +99,7 @@ def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     return call_fingerprint(tool, args, kwargs) or ""
 
 
-def time_left(when: float, wall: float) -> float:
+def remaining_time(when: float, wall: float) -> float:
     """Return for how many seconds an offer made at ``when`` is still valid; 0 if it has expired.
 
     Both are wall-clock times. A clock that is set back at most doubles the time; an offer from further ahead is expired.
@@ -191,7 +191,7 @@ class ThreadState:
 
     # -- availability ------------------------------------------------------------------------------------------------
 
-    def is_absent(self, tool: str, now: float) -> bool:
+    def is_unavailable(self, tool: str, now: float) -> bool:
         """True if a call would be refused."""
         mark = self.absent.get(tool) or self.broken.get(tool)
         return mark is not None and now < mark.until
@@ -315,13 +315,13 @@ class ThreadState:
 
     # -- dangling calls ----------------------------------------------------------------------------------------------
 
-    def leave_dangling(self, call: Dangling) -> None:
+    def add_unanswered(self, call: Dangling) -> None:
         self.dangling[call.turn_id, call.call_id] = call
         if len(self.dangling) > MOST_DANGLING:
             del self.dangling[next(iter(self.dangling))]
         self._update_wary()
 
-    def find_dangling(self, id: str, tool: str, same: str | None, now: float) -> Dangling | None:
+    def find_unanswered(self, id: str, tool: str, same: str | None, now: float) -> Dangling | None:
         """Return the dangling call that this call would repeat. The id alone is not enough: some models reuse ids."""
         for call in self.dangling.values():
             if call.expires is not None and now >= call.expires:

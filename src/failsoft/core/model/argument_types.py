@@ -51,7 +51,7 @@ class Misfit(ValueError):
         """The same misfit, with a path from the container around it."""
         return Misfit(self.wanted, self.value, (step, *self.path))
 
-    def tell(self, name: str) -> str:
+    def explain(self, name: str) -> str:
         """Say what is wrong with the argument ``name``."""
         place = name + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
         return f"{place} must be {self.wanted}, not {describe(self.value)}."

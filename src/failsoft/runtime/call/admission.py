@@ -69,15 +69,15 @@ def report_to_breaker(
 def can_replace(rt: InPlaceServices, call: Call, via: Fallback) -> bool:
     """True if this fallback is available and its circuit is not open."""
     tool = rt.toolbox.tools.get(via.tool)
-    if tool is None or is_absent(rt, call, tool) or not is_runnable(tool.fn):
+    if tool is None or is_unavailable(rt, call, tool) or not is_runnable(tool.fn):
         return False
     return rt.toolbox.health_of(call.tool, tool, via).observe(rt.time.now()) != "open"
 
 
-def is_absent(rt: MisfitServices, call: Call, tool: Tool) -> bool:
+def is_unavailable(rt: MisfitServices, call: Call, tool: Tool) -> bool:
     """True if the tool is missing, in this deployment or in the call's thread."""
     return tool.unavailable_fault is not None or (
-        call.thread is not None and rt.books.conversations.is_absent(call, tool)
+        call.thread is not None and rt.books.conversations.is_unavailable(call, tool)
     )
 
 

@@ -20,7 +20,7 @@ from failsoft.runtime.call.pipeline import run_pipeline
 from failsoft.runtime.call.steps import Consult, Consulted, Phrase, RecordWrite, Step, TakeOffer, Wait
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
-from failsoft.runtime.scope import SCOPE, leave
+from failsoft.runtime.scope import SCOPE, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Decision
@@ -73,7 +73,7 @@ async def drive(
         return outcome
     finally:
         rt.places.in_flight.calls.pop(call, None)
-        leave(SCOPE, token)
+        reset_variable(SCOPE, token)
         rt.log.drain_if_due()
 
 

@@ -21,13 +21,13 @@ class Escalations:
     """Calls the user's function on the delivery thread; a coroutine function runs on that thread's own loop."""
 
     def __init__(self, on_escalation: Callable[[Outcome[Any]], Any]) -> None:
-        told = on_escalation
+        deliver = on_escalation
         if inspect.iscoroutinefunction(on_escalation):
 
-            def told(outcome: Outcome[Any]) -> None:
+            def deliver(outcome: Outcome[Any]) -> None:
                 run_here(on_escalation(outcome))
 
-        self._delivery = Delivery(each(told), name="on_escalation", wait=True)
+        self._delivery = Delivery(each(deliver), name="on_escalation", wait=True)
         self._told: deque[Outcome[Any]] = deque(maxlen=REMEMBERED)
         self.close = self._delivery.close
         self.renew_after_fork = self._delivery.renew_after_fork

@@ -17,7 +17,7 @@ def misfit_result(rt: MisfitServices, call: Call) -> AttemptResult | None:
     """The result of a call whose arguments do not fit; None if they do, or if its thread refuses the call anyway."""
     tool, conversations = call.tool, rt.books.conversations
     if call.thread is not None and (
-        tool.unavailable_fault is not None or conversations.is_absent(call, tool) or conversations.find_loop(call)
+        tool.unavailable_fault is not None or conversations.is_unavailable(call, tool) or conversations.find_loop(call)
     ):
         return None
     fault = tool.misfit(call.args, call.arguments(rt.time, tool), typed=call.typed)

@@ -9,7 +9,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.observe import events
 from failsoft.observe.retry_fields import describe_retry, retry_fields
 from failsoft.observe.sinks.log import INFO, is_logged
-from failsoft.runtime.call.admission import admit, is_absent, report_to_breaker
+from failsoft.runtime.call.admission import admit, is_unavailable, report_to_breaker
 from failsoft.runtime.call.assessment import assess, check_inside, classify_result, find_fallbacks, learn, spend
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.pipeline import Pipeline
@@ -82,7 +82,9 @@ def _run_in_place(rt: InPlaceServices, call: Call, steps: Generator[Step, Any, T
 
 
 def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
-    return LoopFound(None if is_absent(rt, call, call.tool) else rt.books.conversations.find_loop(call), rt.time.now())
+    return LoopFound(
+        None if is_unavailable(rt, call, call.tool) else rt.books.conversations.find_loop(call), rt.time.now()
+    )
 
 
 def _ask_memory(rt: InPlaceServices, _: Call, step: AskMemory) -> str | None:
@@ -152,7 +154,7 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     Emit: _emit,
     EmitRetry: _emit_retry,
     EmitBug: _emit_bug,
-    WarnMissing: lambda rt, _, step: step.tool.warn_absent(step.absent, rt.toolbox.tools),
+    WarnMissing: lambda rt, _, step: step.tool.warn_missing_fallbacks(step.absent, rt.toolbox.tools),
     EndRecord: _end_record,
     NoteOutcome: _note_outcome,
     Escalate: lambda rt, call, step: rt.log.escalate(call, step.outcome),

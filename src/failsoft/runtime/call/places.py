@@ -111,4 +111,4 @@ class Places:
         """The tasks on an event loop that neither a turn nor a call waits for."""
         tasks: list[asyncio.Task[Any]] = [task for task in self._abandoned_tasks if task.get_loop() is loop]
         of_loop = self._loops.get(loop)
-        return tasks if of_loop is None else [*tasks, *of_loop.orphans]
+        return tasks if of_loop is None else [*tasks, *of_loop.abandoned]

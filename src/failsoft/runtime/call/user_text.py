@@ -120,13 +120,13 @@ async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
-    def settle() -> None:
+    def resolve() -> None:
         if not ended.done():
             ended.set_result(None)
 
     def done(_: Job) -> None:
         with suppress(RuntimeError):  # the loop has been closed
-            loop.call_soon_threadsafe(settle)
+            loop.call_soon_threadsafe(resolve)
 
     job = rt.places.thread_pool.submit(do, done)
     if job is None:

@@ -106,10 +106,10 @@ class ConversationLog:
 
     # -- before a call runs ------------------------------------------------------------------------------------------
 
-    def is_absent(self, call: ThreadCall, tool: Tool) -> bool:
+    def is_unavailable(self, call: ThreadCall, tool: Tool) -> bool:
         """True if the tool is missing in the call's thread."""
         state = self.find(call)
-        return state is not None and state.is_absent(tool.id, self._rt.time.now())
+        return state is not None and state.is_unavailable(tool.id, self._rt.time.now())
 
     def admit(self, call: ThreadCall, tool: Tool) -> Fault | None:
         """Return the fault that refuses a call: its tool is missing in its thread, or the call may have acted already."""
@@ -124,11 +124,11 @@ class ConversationLog:
 
     def _was_abandoned(self, call: ThreadCall, state: ThreadState) -> bool:
         """True if this call is a repetition of one that was interrupted and must not run twice."""
-        left = state.find_dangling(call.id, call.tool.id, _same(call), self._rt.time.now())
+        left = state.find_unanswered(call.id, call.tool.id, _same(call), self._rt.time.now())
         if left is None or call.thread is None:
             return False
         if not left.told:
-            state.leave_dangling(left._replace(told=True))
+            state.add_unanswered(left._replace(told=True))
             if self.pending is not None:
                 self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
         return True
@@ -249,16 +249,16 @@ class ConversationLog:
         left: Outcome[Any] = Outcome(
             call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.texts.explain
         )
-        self.note_dangling((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
+        self.note_unanswered((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
 
-    def note_dangling(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
+    def note_unanswered(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
         """Note a call that was ended with its turn or its caller. ``made`` is the call if its tool was running."""
         same = _mark(made) if made is not None and made.is_running else None
         expires = self._rt.time.now() + DANGLES_FOR
         call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
         with self._lock:
             state = self._open(key)
-            state.leave_dangling(call)
+            state.add_unanswered(call)
             self._keep(key, state)
         if self.pending is not None:
             self.pending.mark_abandoned(key, call)
@@ -342,16 +342,16 @@ class ConversationLog:
                 self.pending.drop_absence(key, name)
         self.use(key, lambda state, _: state.forget(tool))
 
-    def list_absent(self, key: Key) -> frozenset[str]:
+    def list_unavailable(self, key: Key) -> frozenset[str]:
         """Return the tools that are missing in a thread."""
         state = self._kept.get(key)
         if state is None or not state.absent:
             return frozenset()
         with self._lock:
             now = self._rt.time.now()
-            return frozenset(tool for tool in state.absent if state.is_absent(tool, now))
+            return frozenset(tool for tool in state.absent if state.is_unavailable(tool, now))
 
-    def list_dangling(self, key: Key) -> list[Dangling]:
+    def list_unanswered(self, key: Key) -> list[Dangling]:
         """Return the unanswered calls: the model does not know their results."""
         kept: dict[tuple[str, str], Dangling] = self.use(key, lambda state, _: dict(state.dangling))
         calls = {place: call for place, call in kept.items() if not call.told}
@@ -368,7 +368,7 @@ class ConversationLog:
 
     def close_dangling(self, key: Key) -> list[Dangling]:
         """Return the unanswered calls and forget them, and those that were refused when they were repeated."""
-        calls = self.list_dangling(key)
+        calls = self.list_unanswered(key)
         told: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
 
         def close(state: ThreadState, _: float) -> None:

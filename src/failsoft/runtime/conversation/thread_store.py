@@ -23,7 +23,7 @@ from failsoft.core.conversation.thread_state import (
     Absence,
     Dangling,
     Offer,
-    time_left,
+    remaining_time,
 )
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
@@ -88,7 +88,7 @@ class ConversationStore:
             if mine is not None and mine.when == record["when"]:
                 offers[tool] = mine
                 continue
-            left = time_left(record["when"], self._wall())
+            left = remaining_time(record["when"], self._wall())
             if not left:
                 continue
             offers[tool] = Offer(

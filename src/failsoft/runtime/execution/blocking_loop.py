@@ -74,7 +74,7 @@ def run_here(main: Coroutine[Any, Any, T]) -> T:
 def run_on_loop_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine, which is made there, on the shared loop thread."""
     context = copy_context()
-    context.run(leave_turn)
+    context.run(detach_from_turn)
     return _LOOP_THREADS.find(clocks.current()).run(make, context)
 
 
@@ -83,7 +83,7 @@ def run_anywhere(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return run_on_loop_thread(make) if is_on_loop() else run_here(make())
 
 
-def leave_turn() -> None:
+def detach_from_turn() -> None:
     """Make calls from here belong to no turn."""
     scope = SCOPE.get()
     if not (scope is None or isinstance(scope, list)) and scope.is_turn:

@@ -86,7 +86,7 @@ class LoopDeadlines:
         self.now = now
         self.hits: dict[Stepper, int] = {}  # attempts past their deadline -> rounds since then
         self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # cancellations from before it began
-        self.orphans: set[asyncio.Task[None]] = set()
+        self.abandoned: set[asyncio.Task[None]] = set()
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
         self.watch: Watch | None = None
@@ -219,7 +219,9 @@ class Queue:
         deadlines = self.deadlines
         others = deadlines.others(stepper, task)
         if others > 0:
-            from failsoft.runtime.execution.orphans import count_requests  # rare: another cancellation at the deadline
+            from failsoft.runtime.execution.abandoned import (
+                count_requests,  # rare: another cancellation at the deadline
+            )
 
             others -= count_requests(stepper, task)
         woken = self.hits[stepper] > PATIENCE
@@ -271,7 +273,7 @@ def finish(
     Handle or an id.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
-        return run_orphan(stepper, waiting)
+        return run_abandoned(stepper, waiting)
     queue = timed.queue
     task = None
     if queue is not None and queue.timeout == timeout and queue.thread == get_ident():
@@ -363,17 +365,17 @@ def _abandon(
     stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
 ) -> asyncio.Task[None]:
     """Let a tool that cannot be cancelled continue in a task of its own."""
-    from failsoft.runtime.execution.orphans import adopt_orphan  # most tools can be cancelled
+    from failsoft.runtime.execution.abandoned import transfer_scopes  # most tools can be cancelled
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
         waiting._asyncio_future_blocking = True  # it is awaited, as before
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     orphan = deadlines.loop.create_task(outliving)
-    adopt_orphan(stepper, task, orphan, deadlines.others(stepper, task), _hand_over)
+    transfer_scopes(stepper, task, orphan, deadlines.others(stepper, task), _hand_over)
     step_out(timed, started)
-    deadlines.orphans.add(orphan)
-    orphan.add_done_callback(deadlines.orphans.discard)
+    deadlines.abandoned.add(orphan)
+    orphan.add_done_callback(deadlines.abandoned.discard)
     orphan.add_done_callback(log_end)
     return orphan
 
@@ -393,7 +395,7 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
             task = cast("asyncio.Task[None]", asyncio.current_task())
             task.uncancel()
             task.cancel(*early.args)
-        await run_orphan(stepper, waiting)
+        await run_abandoned(stepper, waiting)
     except ENDS:
         return  # its caller has been answered before
 
@@ -404,7 +406,7 @@ def _begin() -> Generator[None, None, None]:
 
 
 @coroutine
-def run_orphan(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
+def run_abandoned(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
     """Run a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
     thrown: BaseException | None = None
     while waiting is not OVER:
@@ -427,5 +429,5 @@ async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
     """Await a coroutine in a context of its own."""
     box: Box = [None]
     stepper = step(coro, box)
-    await run_orphan(stepper, context.run(next, stepper, OVER), context.run)
+    await run_abandoned(stepper, context.run(next, stepper, OVER), context.run)
     return cast("T", box[0])

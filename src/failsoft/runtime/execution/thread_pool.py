@@ -53,11 +53,11 @@ def _ignore(_: Job) -> None:
 class _IdleWorker:
     """The wait of an idle worker thread: woken with the job that it is to run."""
 
-    __slots__ = ("job", "left", "wake")
+    __slots__ = ("job", "retired", "wake")
 
     def __init__(self) -> None:
         self.job: Job | None = None
-        self.left = False  # its thread ends: do not wake it again
+        self.retired = False  # its thread ends: do not wake it again
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -217,7 +217,7 @@ class ThreadPool:
 
     def _wait(self, bell: _IdleWorker) -> Job | None:
         """Wait for a job; None after a long time without one: the thread ends."""
-        if bell.left:
+        if bell.retired:
             return None
         if not bell.wake.acquire(timeout=IDLE_SECONDS):
             with self._lock:
@@ -230,6 +230,6 @@ class ThreadPool:
         return job
 
     def _retire(self, bell: _IdleWorker) -> None:
-        bell.left = True
+        bell.retired = True
         self._threads -= 1
         self._ours.discard(get_ident())

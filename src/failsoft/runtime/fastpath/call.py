@@ -16,7 +16,7 @@ from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, leave, made_call_of, name_of
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
@@ -53,7 +53,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                 try:
                     reset(token)
                 except ValueError:  # an abandoned tool runs on in another context
-                    leave(SCOPE, token)
+                    reset_variable(SCOPE, token)
         except Exception as error:
             entered, made = running is not None, made_call_of(box) if outer is None else call_of(box)
             rest = retry_fast(rt, tool, (), kwargs, id, ticket, error, started, entered, made)
@@ -118,7 +118,7 @@ async def run_fast(rt: AwaitedCallServices, call: Call, ticket: Ticket) -> Outco
         rt.runner.on_caller_cancelled(call, error)
         raise
     finally:
-        leave(SCOPE, token)
+        reset_variable(SCOPE, token)
     if first.error is None is first.fault and first.value.__class__ is not Partial and tool.closed_ticket is ticket:
         return succeed_fast(rt, call, first.started, first.ended, first.value)
     if isinstance(first.error, TypeError) and not was_entered(first.error, run_coroutine):

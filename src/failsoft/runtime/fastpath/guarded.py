@@ -21,7 +21,7 @@ from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, leave, made_call_of, name_of
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.runtime.fastpath.ports import FastServices
@@ -72,7 +72,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 try:
                     reset(token)
                 except ValueError:  # an abandoned tool runs on in another context
-                    leave(SCOPE, token)
+                    reset_variable(SCOPE, token)
         except Exception as error:
             entered, made = stepper is not None, made_call_of(box) if outer is None else call_of(box)
             rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made)

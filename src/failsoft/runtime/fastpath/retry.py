@@ -35,7 +35,7 @@ from failsoft.runtime.call.event_fields import recovery_fields
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
 from failsoft.runtime.execution.deadline import finish, step
-from failsoft.runtime.scope import SCOPE, leave, made_call_of
+from failsoft.runtime.scope import SCOPE, made_call_of, reset_variable
 from failsoft.runtime.tools.known_errors import KnownError, look_up
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
                 try:
                     reset(token)
                 except ValueError:  # an abandoned tool runs on in another context
-                    leave(SCOPE, token)
+                    reset_variable(SCOPE, token)
         except Exception as failed:
             call = made_call_of(box)
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()

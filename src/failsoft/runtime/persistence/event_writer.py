@@ -20,7 +20,7 @@ from time import monotonic as real_time
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from failsoft.observe.delivery import left
+from failsoft.observe.delivery import remaining
 from failsoft.observe.recorder import Batch, Batches, Recorder, cut
 from failsoft.observe.success_runs import Run
 from failsoft.stores.ports import Store
@@ -107,8 +107,8 @@ class StoreWriter:
 
     def _is_durable(self, deadline: float) -> bool:
         """Wait until the events so far are durable, and note new losses."""
-        taken = self._delivery.flush(left(deadline))
-        kept = self._store.flush(left(deadline))
+        taken = self._delivery.flush(remaining(deadline))
+        kept = self._store.flush(remaining(deadline))
         with self._finding:
             losses = self._delivery.losses + self._store.lost
             if losses > self._known:

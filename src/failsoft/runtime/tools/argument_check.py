@@ -62,7 +62,7 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
             try:
                 made[name] = value if each is None else each.read(value, False)
             except Misfit as misfit:
-                wrong[name] = misfit.tell(name)
+                wrong[name] = misfit.explain(name)
             except _Refused as refused:
                 wrong[name] = f"{name}: {refused}."
         if wrong:

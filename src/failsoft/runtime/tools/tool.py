@@ -287,7 +287,7 @@ class Tool:
                 visible(self.id),
             )
 
-    def warn_absent(self, fallbacks: tuple[str, ...], known: Iterable[str] = ()) -> None:
+    def warn_missing_fallbacks(self, fallbacks: tuple[str, ...], known: Iterable[str] = ()) -> None:
         """Log once for each fallback that is needed and does not exist. Tools may be registered in any order."""
         for id in fallbacks:
             if id not in self._absent:

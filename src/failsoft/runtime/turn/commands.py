@@ -107,7 +107,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     _end_call(turn, handle, outcome, events.CALL_CANCELLED, fields)
     call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
-        turn.engine.books.conversations.note_dangling((turn.tenant, turn.thread), turn.id, outcome, call)
+        turn.engine.books.conversations.note_unanswered((turn.tenant, turn.thread), turn.id, outcome, call)
     if call is not None and handle.task is not None:
         call.end_recorded = True
         handle.task.cancel()

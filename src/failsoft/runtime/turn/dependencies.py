@@ -78,7 +78,7 @@ def _find_fills(handle: Handle[Any]) -> dict[str, tuple[str, ...]]:
         if type(value) not in PLAIN:
             for other in _search(value):
                 if other.scheduler is not handle.scheduler:
-                    _refuse_foreign(other)
+                    _refuse_other_turn(other)
                 fills[other.id] = (*fills.get(other.id, ()), name)
     return fills
 
@@ -134,11 +134,11 @@ def _name(other: Handle[Any] | str, scheduler: HandleScheduler) -> str:
     if not isinstance(other, Handle):
         raise TurnError(f"depends_on: a call is named by its handle or its id, not by {type(other).__name__}")
     if other.scheduler is not scheduler:
-        _refuse_foreign(other)
+        _refuse_other_turn(other)
     return other.id
 
 
-def _refuse_foreign(handle: Handle[Any]) -> NoReturn:
+def _refuse_other_turn(handle: Handle[Any]) -> NoReturn:
     raise TurnError(f"{handle.id!r} belongs to another turn: await it there and pass its value on")
 
 

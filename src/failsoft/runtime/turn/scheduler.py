@@ -31,7 +31,7 @@ from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_orphan
+from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_abandoned
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import end, stopped
 from failsoft.runtime.turn.dependencies import MissingPartError, fill_in
@@ -169,7 +169,7 @@ class Scheduler:
                         context, stepper = handle.context.copy(), step_call(handle, running)
                         waiting = context.run(next, stepper, OVER)
                         if waiting is not OVER:
-                            await self._suspend(handle, run_orphan(stepper, waiting, context.run))
+                            await self._suspend(handle, run_abandoned(stepper, waiting, context.run))
                     except Exception as error:
                         first = error_result(engine, handle.full_call(), started, error, entered=running is not None)
                     except BaseException as error:

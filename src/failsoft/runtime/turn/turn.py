@@ -34,7 +34,7 @@ from failsoft.runtime.call.model import Call
 from failsoft.runtime.call_options import refuse_options
 from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
-from failsoft.runtime.scope import SCOPE, Caller, LightAttempt, Scope, find_caller, find_scope, leave
+from failsoft.runtime.scope import SCOPE, Caller, LightAttempt, Scope, find_caller, find_scope, reset_variable
 from failsoft.runtime.tools.unknown_tool import UnknownTool
 from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import report_skip
@@ -339,7 +339,7 @@ class Turn(TurnState):
         if self._timer is not None:
             self._timer.cancel()
         if self._outer is not None:
-            leave(SCOPE, self._outer)
+            reset_variable(SCOPE, self._outer)
             self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
         if self._caller is not None:

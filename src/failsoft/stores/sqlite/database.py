@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from failsoft.observe.success_runs import unpack
 from failsoft.stores.ports import key_of
-from failsoft.stores.sqlite.location import MARK, refuse_foreign
+from failsoft.stores.sqlite.location import MARK, refuse_other_file
 
 TOGETHER = 64  # rows per statement; each statement releases the GIL and waits for it again
 WAL_SIZE = 8 << 20  # bytes of the WAL file kept after a checkpoint
@@ -133,7 +133,7 @@ def as_text(turn_id: str | None) -> str | None:
 def connect(path: Path, *, synchronous: str, patience: float) -> sqlite3.Connection:
     """Connect to the file, create it if there is none, and migrate it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    refuse_foreign(path)
+    refuse_other_file(path)
     connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
     try:
         if connection.execute("PRAGMA application_id").fetchone() != (MARK,):

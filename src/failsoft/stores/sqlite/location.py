@@ -22,7 +22,7 @@ _MARK_AT = 68  # offset in the file header
 _TABLES = {"record", "event"}
 
 
-def refuse_foreign(path: Path) -> None:
+def refuse_other_file(path: Path) -> None:
     """Raise if the file is not a failsoft store, or is damaged. Changes nothing."""
     found = _size(path)
     if not found:
@@ -72,7 +72,7 @@ def find_obstacle(path: Path) -> str:
     if not os.access(place, os.W_OK):
         return f"your user may not write {'it' if place == path else f'in {place}'}: change that, or name another place"
     try:
-        refuse_foreign(path)
+        refuse_other_file(path)
     except sqlite3.NotSupportedError as error:
         return str(error)
     except (sqlite3.Error, OSError):  # a damaged store is moved aside by the writer

@@ -164,7 +164,7 @@ class Workers:
             self._check_usable()
             self._modules.update(dict.fromkeys(target.module for target in targets))
             if not self.closed:
-                self._settle()
+                self._assign_workers()
 
     @property
     def counts(self) -> Counts:
@@ -255,7 +255,7 @@ class Workers:
                 return
             process.idle_since, process.started, process.asked = now, None, False
             self._idle.append(process)
-            self._settle()
+            self._assign_workers()
             oldest = self._idle[0] if len(self._idle) > self._spare else None
             if oldest is not None and now - oldest.idle_since > IDLE_SECONDS:
                 self._remove(self._idle.popleft())
@@ -271,7 +271,7 @@ class Workers:
             self._lost += is_worker
             self._remove(process)
             if is_worker and not self.closed:
-                self._settle()
+                self._assign_workers()
 
     def lose_supervisor(self, pid: int | None) -> None:
         """Drop the idle workers of a supervisor that was killed: they died with it."""
@@ -286,7 +286,7 @@ class Workers:
         if len(self._idle) < self._spare:
             with self._lock:
                 if not self.closed:
-                    self._settle()
+                    self._assign_workers()
 
     def remember(self, module: str) -> None:
         """Let workers that start from now on load a module in advance."""
@@ -312,7 +312,7 @@ class Workers:
                 'call the tool under `if __name__ == "__main__":` or in a function'
             )
 
-    def _settle(self) -> None:
+    def _assign_workers(self) -> None:
         """Give workers to waiting calls, then start missing spare workers."""
         while self._waiting and (self._idle or len(self._workers) < self._limit):
             process = self._idle.pop() if self._idle else self._start_worker()

@@ -240,11 +240,11 @@ class Supervisor:
             for fresh in (self._control is None, True):
                 if fresh:
                     self._launch()
-                if self._tell(message, [theirs.fileno(), *fds]):
+                if self._send(message, [theirs.fileno(), *fds]):
                     break
         return Process(ours, self.pid, self._values)
 
-    def _tell(self, message: bytes, fds: list[int]) -> bool:
+    def _send(self, message: bytes, fds: list[int]) -> bool:
         assert self._control is not None
         try:
             sent = socket.send_fds(self._control, [message], fds)

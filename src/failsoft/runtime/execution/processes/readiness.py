@@ -86,9 +86,9 @@ class OnLoop:
         loop = self._loop
         waiter: asyncio.Future[bool] = loop.create_future()
         for fd in reads:
-            loop.add_reader(fd, _settle, waiter, True)
+            loop.add_reader(fd, _resolve, waiter, True)
         for fd in writes:
-            loop.add_writer(fd, _settle, waiter, True)
+            loop.add_writer(fd, _resolve, waiter, True)
         timer = None if until is None else self._alarm(until, waiter)
         try:
             return await waiter
@@ -106,7 +106,7 @@ class OnLoop:
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):  # the loop has been closed
-                loop.call_soon_threadsafe(_settle, waiter, True)
+                loop.call_soon_threadsafe(_resolve, waiter, True)
 
         bell.wake = wake
         if not bell.rung:
@@ -115,14 +115,14 @@ class OnLoop:
     def _alarm(self, until: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
         loop, delay = self._loop, max(0.0, until - time.monotonic())
         if not hasattr(loop, "failsoft_outside"):
-            return loop.call_later(delay, _settle, waiter, False)
-        timer = threading.Timer(delay, loop.call_soon_threadsafe, (_settle, waiter, False))  # real time
+            return loop.call_later(delay, _resolve, waiter, False)
+        timer = threading.Timer(delay, loop.call_soon_threadsafe, (_resolve, waiter, False))  # real time
         timer.daemon = True
         timer.start()
         return timer
 
 
-def _settle(waiter: asyncio.Future[bool], ready: bool) -> None:
+def _resolve(waiter: asyncio.Future[bool], ready: bool) -> None:
     if not waiter.done():
         waiter.set_result(ready)
 
@@ -148,7 +148,7 @@ class LoopReadiness:
         for fd, _ in self._epoll.poll(0):
             waiter = self.waiters.get(fd)
             if waiter is not None:
-                _settle(waiter, True)
+                _resolve(waiter, True)
 
 
 _loop_readiness: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopReadiness] = weakref.WeakKeyDictionary()

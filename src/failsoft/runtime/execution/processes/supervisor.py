@@ -56,14 +56,14 @@ def _prctl(option: int, value: int) -> None:
 class Child:
     """A process that was started for the application, and its socket."""
 
-    __slots__ = ("dead", "grace", "kept", "kill_at", "left", "pid", "sock", "status")
+    __slots__ = ("dead", "grace", "hung_up", "kept", "kill_at", "pid", "sock", "status")
 
     def __init__(self, pid: int, sock: socket.socket, grace: float, kept: list[int]) -> None:
         self.pid = pid
         self.sock = sock
         self.grace = grace
         self.kept = kept  # the reading ends of its output: a broken pipe must not kill a program that cleans up
-        self.left = False  # the application has closed the socket
+        self.hung_up = False  # the application has closed the socket
         self.dead = False
         self.status = 0
         self.kill_at: float | None = None
@@ -106,7 +106,7 @@ class Supervisor:
                     with contextlib.suppress(BlockingIOError):
                         self.wake.recv(4096)
                 elif event & select.POLLOUT:
-                    self._tell(self.tied[fd])
+                    self._report_death(self.tied[fd])
                 else:
                     self._end(self.tied.pop(fd))
             self._kill_overdue()
@@ -170,7 +170,7 @@ class Supervisor:
         os._exit(70)
 
     def _end(self, child: Child) -> None:
-        child.left = True
+        child.hung_up = True
         self.poll.unregister(child.sock)
         child.sock.close()
         if child.grace:
@@ -204,16 +204,16 @@ class Supervisor:
                 child.signal(signal.SIGKILL)  # the rest of its group
                 self._kill_orphans()
                 child.status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
-                if not child.left:
-                    self._tell(child)
-            if child.dead and child.left:
+                if not child.hung_up:
+                    self._report_death(child)
+            if child.dead and child.hung_up:
                 os.waitpid(child.pid, 0)
                 del self.children[child.pid]
                 for fd in child.kept:
                     os.close(fd)
         self._kill_orphans()
 
-    def _tell(self, child: Child) -> None:
+    def _report_death(self, child: Child) -> None:
         """Report how the process died, and end its stream for all processes that hold the socket."""
         try:
             child.sock.send(wire.death(child.status), socket.MSG_DONTWAIT)
@@ -239,7 +239,7 @@ class Supervisor:
         """Kill everything, and wait for ``LAST`` seconds at most."""
         until = time.monotonic() + LAST
         for child in self.children.values():
-            child.left = True
+            child.hung_up = True
             child.signal(signal.SIGKILL)
         while time.monotonic() < until:
             self._reap()

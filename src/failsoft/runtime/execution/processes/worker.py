@@ -119,7 +119,7 @@ def serve(
     values: Values,
 ) -> NoReturn:
     """Answer calls until the application closes the socket."""
-    _settle_in(*surroundings)
+    _adopt_surroundings(*surroundings)
     line = Line(sock)
     logging.getLogger().addHandler(_ToApplication(line, values))
     for name, level in levels.items():
@@ -137,7 +137,7 @@ def serve(
             line.send(_answer(line, content, number, found, values))
 
 
-def _settle_in(directory: str, environment: Mapping[str, str], path: list[str]) -> None:
+def _adopt_surroundings(directory: str, environment: Mapping[str, str], path: list[str]) -> None:
     """Use the application's current directory, environment and path: the supervisor has those of its start."""
     with suppress(OSError):
         os.chdir(directory)
@@ -186,7 +186,7 @@ def _answer(
             kind, value = _run(fn, attempt, carried, args, kwargs)
         ended, heavy = time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory
     if not line.is_ours:
-        _leave(value if kind == wire.ERROR else None)
+        _exit_child(value if kind == wire.ERROR else None)
     try:
         if kind == wire.ERROR:
             described = _with_effect(_describe(value), attempt)
@@ -196,7 +196,7 @@ def _answer(
         return encoding.pack_answer(values, wire.UNSENDABLE, number, ended, heavy, str(error), "text")
 
 
-def _leave(error: BaseException | None) -> NoReturn:
+def _exit_child(error: BaseException | None) -> NoReturn:
     """Exit a forked child that has returned from the tool, as a script would exit."""
     status = 0
     with suppress(BaseException):

@@ -1,4 +1,4 @@
-"""Orphans: tools that could not be cancelled and continue in a task of their own.
+"""Abandoned tools: they could not be cancelled, and continue in a task of their own.
 
 Timeouts, task groups and cancel scopes remember the task that entered them. Without a correction they would cancel the
 tool's former caller, refuse to be exited in another task, or come between the caller and its own scopes. Context variables
@@ -35,8 +35,8 @@ Task = asyncio.Task[Any]
 HandOver = Callable[["GeneratorType[Any, Any, Any]", Task, asyncio.Task[None]], None]
 
 
-def adopt_orphan(running: Any, caller: Task, orphan: Task, cancels: int, hand_over: HandOver) -> None:
-    """Give everything that ``running`` has entered to the orphan.
+def transfer_scopes(running: Any, caller: Task, orphan: Task, cancels: int, hand_over: HandOver) -> None:
+    """Give everything that ``running`` has entered to the task ``orphan``.
 
     ``cancels`` counts the cancellations of the caller since it began, from outside or by what it has entered.
     ``hand_over`` moves the deadline of a guarded call that ``running`` waits for.
@@ -168,7 +168,7 @@ def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
 
 
 def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
-    """Give these scopes to the orphan."""
+    """Give these scopes to the task ``orphan``."""
     states = sys.modules["anyio._backends._asyncio"]._task_states
     state, outermost = states[caller], scopes[-1]
     rest = outermost._parent_scope
