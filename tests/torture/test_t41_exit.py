@@ -17,6 +17,8 @@ from failsoft import FailsoftError, Runtime
 from failsoft.stores.sqlite.store import SqliteStore
 
 CLOSES = times(200, 20)
+# Python 3.12.0 to 3.12.2 start no OS thread once the main thread has ended (python/cpython#113964)
+STARTS_THREADS = not (3, 12) <= sys.version_info < (3, 12, 3)
 PROGRAM = """
 import asyncio, threading
 from failsoft import Runtime
@@ -54,9 +56,11 @@ def test_t41_a_turn_may_outlive_the_main_thread(tmp_path: Path, wait: float) -> 
         check=True,
     )
     assert "Traceback" not in done.stderr
-    assert done.stdout.startswith("['succeeded', 'succeeded', 'succeeded']")
+    blocks = "succeeded" if STARTS_THREADS else "failed"
+    assert done.stdout.startswith(f"['succeeded', 'succeeded', '{blocks}']")
     store = SqliteStore(path)
-    assert len([event for _, event in store.read() if event["event_type"] == "CallSucceeded"]) == 3
+    ends = [event["event_type"] for _, event in store.read() if event["event_type"] in ("CallSucceeded", "Escalated")]
+    assert sorted(ends) == ["CallSucceeded"] * 2 + ["CallSucceeded" if STARTS_THREADS else "Escalated"]
     store.close()
 
 
