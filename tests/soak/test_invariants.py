@@ -43,24 +43,24 @@ def test_every_check_has_a_test_in_which_it_fails() -> None:
 
 
 def test_lost_calls__an_end_is_not_recorded(monkeypatch: Patch) -> None:
-    drain = Recorder.drain
+    drain = Recorder._drain
 
-    def forgetful(self: Recorder) -> None:
+    def forgetful(self: Recorder) -> bool:
         self.pending[:] = [raw for raw in self.pending if raw[0] != "CallFailed" or raw[2].id != "book"]
-        drain(self)
+        return drain(self)
 
-    monkeypatch.setattr(Recorder, "drain", forgetful)
+    monkeypatch.setattr(Recorder, "_drain", forgetful)
     assert "lost_calls" in found_by(short())
 
 
 def test_lost_calls__an_end_is_recorded_twice(monkeypatch: Patch) -> None:
-    drain = Recorder.drain
+    drain = Recorder._drain
 
-    def eager(self: Recorder) -> None:
+    def eager(self: Recorder) -> bool:
         self.pending[:] = [raw for raw in self.pending for _ in range(2 if raw[0] == "CallSkipped" else 1)]
-        drain(self)
+        return drain(self)
 
-    monkeypatch.setattr(Recorder, "drain", eager)
+    monkeypatch.setattr(Recorder, "_drain", eager)
     assert "lost_calls" in found_by(short())
 
 

@@ -154,7 +154,7 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
             "importing a module named in failsoft.yaml exits the program",
         ),
         ({}, ("--trace", "no/such/directory"), "no/such/directory: cannot be written"),
-        ({}, ("--store", "mysql://x"), "--store: 'mysql://x' is not known: write"),
+        ({}, ("--store", "mysql://x"), '--store: no store is known for "mysql:": write'),
         ({}, ("--store", "sqlite:///plan.yaml"), "plan.yaml: cannot be used as a store: the file is not failsoft's"),
         ({}, ("--store", "sqlite:///plan.yaml/x.db"), "plan.yaml is a file, not a directory: name another place"),
     ],

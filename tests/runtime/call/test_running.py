@@ -122,6 +122,27 @@ def test_a_call_between_two_attempts_waits_for_the_next_one() -> None:
         clock.run(main(rt))
 
 
+def test_the_report_of_an_inner_call_names_the_call_around_it() -> None:
+    with virtual_time() as clock:
+        rt = Runtime()
+
+        @rt.tool(read_only=True)
+        async def inner() -> None:
+            await asyncio.sleep(2)
+
+        @rt.tool(read_only=True)
+        async def outer() -> None:
+            await inner()
+
+        clock.run(outer())
+        parents = {
+            (event.event_type, event.tool_id): event.fields.get("parent_id")
+            for event in rt.events()
+            if event.tool_id == "inner"
+        }
+    assert parents[("CallRunning", "inner")] == parents[("CallSucceeded", "inner")] == "outer-1"
+
+
 def test_short_calls_leave_no_event_and_later_calls_are_still_watched() -> None:
     async def main(rt: Runtime) -> None:
         for _ in range(20):

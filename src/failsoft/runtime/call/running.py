@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.call.model import Call, TurnCall
+from failsoft.runtime.scope import LightAttempt, name_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -82,9 +83,8 @@ def _find(rt: RunningServices) -> Iterator[_Found]:
             if isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
                     yield _of_retry(who, *found, waits_for="tool")
-            elif isinstance(who, str | int):
-                name = _name(tool, who)
-                yield _Found((tool.id, name), tool, name, None, None, started, 1, "tool")
+            elif isinstance(who, list):
+                yield _of_light(who, tool, started)
             elif not isinstance(who, Call):
                 yield _of_handle(who)
             elif who not in calls:
@@ -96,6 +96,12 @@ def _find(rt: RunningServices) -> Iterator[_Found]:
 def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int, *, waits_for: WaitsFor) -> _Found:
     name = _name(tool, key[1])
     return _Found((tool.id, name), tool, name, None, None, began, attempt, waits_for)
+
+
+def _of_light(light: LightAttempt, tool: Any, started: float) -> _Found:
+    name, outer = _name(tool, light[1]), light[6]
+    parent_id = None if outer is None else name_of(outer)
+    return _Found((tool.id, name), tool, name, None, None, started, 1, "tool", parent_id)
 
 
 def _of_call(call: Call) -> _Found:

@@ -270,7 +270,7 @@ def finish(
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
     ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
-    Handle or an id.
+    Handle, a fast attempt, or the key of a call in the fast retry loop.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
         return run_abandoned(stepper, waiting)

@@ -48,7 +48,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                 running = fn(**kwargs)
                 stepper = step(running, box)
                 for waiting in stepper:
-                    await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, id)
+                    await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, box)
             finally:
                 try:
                     reset(token)

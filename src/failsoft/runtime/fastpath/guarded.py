@@ -67,7 +67,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 stepper = step(fn(*args, **kwargs) if kwargs else fn(*args), box)
                 for waiting in stepper:
                     kwargs = box[5] = kwargs or NO_KWARGS
-                    await finish(stepper, waiting, tool, tool.timeout, started, rt.places.deadline_queue, id)
+                    await finish(stepper, waiting, tool, tool.timeout, started, rt.places.deadline_queue, box)
             finally:
                 try:
                     reset(token)
