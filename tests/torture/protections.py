@@ -209,8 +209,8 @@ PROTECTIONS: dict[int, Protection] = {
     33: Protection(
         "what an inner call did is told to the call around it",
         "runtime/call/model.py",
-        '        if effect != "none" and not tool.safe_to_repeat:\n',
-        "        if False:\n",
+        '        if effect == "none":\n            return\n',
+        "        return\n",
     ),
     34: Protection(
         "a call that waits for a thread is withdrawn before its outcome is settled",

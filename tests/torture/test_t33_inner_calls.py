@@ -225,6 +225,120 @@ def test_t33_the_first_attempt_of_an_undeclared_tool_knows_its_inner_calls(how: 
         assert asyncio.run(outcome_of(rt, travel, how)).fault.effect == "none"  # it has called nobody this time
 
 
+GUESSED: dict[str, dict[str, Any]] = {
+    "travel": {},
+    "get_weather": {},
+}  # nothing is known of one, the other reads by its name
+WRITES: dict[str, dict[str, Any]] = {
+    "declared": {"idempotent": False},
+    "recognised": {},
+    "a new key each time": {"idempotency_key": "key"},
+}
+
+
+def world_of_writes(declared: dict[str, Any], paid: list[str | None]) -> tuple[Runtime, Any]:
+    rt = Runtime()
+
+    async def pay(key: str | None = None) -> None:
+        paid.append(key)
+
+    return rt, rt.add(pay, **declared)
+
+
+@pytest.mark.parametrize("error", [REFUSED, ConnectionResetError(104, "reset")])
+@pytest.mark.parametrize("how", ["guarded", "by name", "in a turn"])
+@pytest.mark.parametrize("declared", WRITES)
+@pytest.mark.parametrize("outer", GUESSED)
+def test_t33_a_tool_that_declares_nothing_does_not_repeat_the_write_inside_it(
+    outer: str, declared: str, how: str, error: Exception
+) -> None:
+    paid: list[str | None] = []
+    rt, pay = world_of_writes(WRITES[declared], paid)
+    others: list[str] = []
+
+    async def tool() -> None:
+        await pay()
+        raise error
+
+    async def send_money() -> None:
+        others.append("sent")
+
+    tool.__name__ = outer
+    rt.add(send_money)
+    guarded = rt.add(tool, id=outer, retry=RETRY, breaker=OFTEN, fallbacks=["send_money"])
+    outcome = asyncio.run(outcome_of(rt, guarded, how))
+    assert (len(paid), others) == (1, [])
+    assert outcome.fault.effect == "unknown"
+    assert "may have gone through" in outcome.explanation.user
+
+
+@pytest.mark.parametrize("way", ["awaited", "in a task", "in a turn", "two deep", "still running"])
+def test_t33_a_write_inside_is_known_however_it_was_made(way: str) -> None:
+    paid: list[str | None] = []
+    rt, pay = world_of_writes({"idempotent": False}, paid)
+    kept: list[asyncio.Task[Any]] = []
+
+    @rt.tool
+    async def get_prices() -> None:
+        await pay()
+
+    async def pay_later() -> None:
+        await asyncio.sleep(0.05)
+        paid.append(None)
+
+    later = rt.add(pay_later, idempotent=False)
+
+    @rt.tool(retry=RETRY, breaker=OFTEN)
+    async def travel() -> None:
+        if way == "in a task":
+            await asyncio.create_task(pay())
+        elif way == "in a turn":
+            async with rt.turn() as turn:
+                turn.call("pay")
+        elif way == "two deep":
+            await get_prices()
+        elif way == "still running":
+            kept.append(asyncio.create_task(later()))
+            await asyncio.sleep(0)
+        else:
+            await pay()
+        raise REFUSED
+
+    async def run() -> Any:
+        outcome = await rt.call("travel")
+        await asyncio.gather(*kept)
+        return outcome
+
+    outcome = asyncio.run(run())
+    assert (len(paid), outcome.attempts, outcome.fault.effect) == (1, 1, "unknown")
+
+
+@pytest.mark.parametrize("outer", [{"idempotent": True}, {"read_only": True}], ids=str)
+def test_t33_a_tool_whose_author_says_that_it_may_be_repeated_is_repeated(outer: dict[str, Any]) -> None:
+    paid: list[str | None] = []
+    rt, pay = world_of_writes({"idempotent": False}, paid)
+
+    @rt.tool(retry=RETRY, breaker=OFTEN, **outer)
+    async def travel() -> None:
+        await pay()
+        raise REFUSED
+
+    assert asyncio.run(rt.call("travel")).attempts == 4
+
+
+def test_t33_a_write_inside_that_gets_the_same_key_each_time_may_be_repeated() -> None:
+    paid: list[str | None] = []
+    rt, pay = world_of_writes({"idempotency_key": "key"}, paid)
+
+    @rt.tool(retry=RETRY, breaker=OFTEN)
+    async def travel() -> None:
+        await pay(key="order 7")
+        raise REFUSED
+
+    assert asyncio.run(rt.call("travel")).attempts == 4
+    assert set(paid) == {"order 7"}
+
+
 @pytest.mark.parametrize("inner", ["pay", "pay_slowly", "pay_and_stumble"])
 def test_t33_a_call_that_is_submitted_to_the_turn_from_inside_a_tool_counts(inner: str) -> None:
     async def run() -> tuple[Any, list[str]]:

@@ -101,7 +101,7 @@ class CallRunner:
     async def run(self, call: Call) -> Outcome[Any]:
         """Run a call to its outcome on this event loop; its caller knows of it until it has ended."""
         self.refuse_if_closed()
-        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
+        caller = (call.outer or call.caller) if call.acts_anew else None
         if caller is None:
             return await self._run(call)
         caller.inside.add(call)
@@ -121,7 +121,7 @@ class CallRunner:
     def run_blocking(self, call: Call) -> Outcome[Any]:
         """Run a call to its outcome in this OS thread; its caller knows of it until it has ended."""
         self.refuse_if_closed()
-        caller = None if call.tool.safe_to_repeat else call.outer or call.caller
+        caller = (call.outer or call.caller) if call.acts_anew else None
         if caller is None:
             return self._run_blocking(call)
         caller.inside.add(call)

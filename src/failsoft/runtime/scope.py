@@ -20,6 +20,7 @@ class Caller(Protocol):
     """A call from whose tool other calls are made."""
 
     acted: bool  # a call inside it may have had an effect that must not be had twice
+    wrote: bool  # that call was of a tool known to write
     inside: set[object]  # calls and functions inside it that have not ended
 
 
@@ -105,6 +106,13 @@ def made_call_of(light: LightAttempt) -> Any:
     return light[_CALL] if len(light) > _CALL else None
 
 
+def report_inner_write(light: LightAttempt, tool: Any) -> None:
+    """Let the call around a fast attempt know of a write inside the attempt."""
+    made = made_call_of(light)
+    if made is not None and made.wrote:
+        made.report_effect(tool, "unknown")
+
+
 def watch_alone() -> LightAttempt:
     """An attempt of a tool whose runtime is in another process. To be set as ``SCOPE`` while the tool runs."""
     return [None, 0, 0.0, (_Elsewhere, None), (), {}, None]
@@ -113,12 +121,12 @@ def watch_alone() -> LightAttempt:
 class CallElsewhere:
     """The call of another process whose tool runs in this one: inner calls report here what they did."""
 
-    __slots__ = ("acted", "inside")
+    __slots__ = ("acted", "inside", "wrote")
 
     is_turn: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.acted = False
+        self.acted = self.wrote = False
         self.inside: set[object] = set()
 
     @property

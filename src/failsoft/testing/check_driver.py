@@ -265,9 +265,11 @@ class _ReplayedCall(Call):
     arguments: Any = _hidden("arguments")
     inside: Any = _hidden("inside")
     may_have_acted_inside: Any = _hidden("may_have_acted_inside")
+    may_have_written_inside: Any = _hidden("may_have_written_inside")
     report_effect: Any = _hidden("report_effect")
     write_record: Any = _hidden("write_record")
-    HIDDEN: ClassVar = ("abandoned", "acted", "inside", "write_record")
+    wrote: Any = _hidden("wrote")
+    HIDDEN: ClassVar = ("abandoned", "acted", "inside", "write_record", "wrote")
 
     @classmethod
     def of(cls, call: Call, tool: Any) -> _ReplayedCall:

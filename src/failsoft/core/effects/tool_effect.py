@@ -28,6 +28,17 @@ class KnownEffect(NamedTuple):
         """True if the user must learn that a failed call may have gone through, because repeating it is not safe."""
         return self.effect == "write" and not self.safe
 
+    @property
+    def is_said(self) -> bool:
+        """True if somebody has said it; False if it is guessed or unknown."""
+        return self.source in ("declared", "hinted")
+
+    def after_inner_write(self) -> KnownEffect:
+        """The effect once a known write inside the tool may have acted: more than a name says, less than its author."""
+        if self.is_said or self.safe is False:
+            return self
+        return KnownEffect("write", self.source, "a write inside it may have acted", safe=False)
+
 
 UNKNOWN = KnownEffect("neither", "unknown", "not declared", safe=None)
 

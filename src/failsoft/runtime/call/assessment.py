@@ -120,6 +120,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
         rt.time.random() if draws else 0.0,
         family,
         evidence,
+        bool(entered) and call.may_have_written_inside,
     ))  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from failsoft.core.resilience.retry import NoRetry, Retry, Wish, add_failure, ad
 from failsoft.runtime.call.model import NO_ATTEMPTS, Invoke
 
 if TYPE_CHECKING:
+    from failsoft.core.effects.tool_effect import KnownEffect
     from failsoft.core.model.options import Fallback
     from failsoft.core.resilience.circuit_breaker import Result, Ticket
     from failsoft.core.resilience.policy import Policy
@@ -41,6 +42,7 @@ class Candidate:
         "ticket",
         "timeout",
         "tool",
+        "wrote",
     )
 
     def __init__(
@@ -54,6 +56,7 @@ class Candidate:
         self.attempts = NO_ATTEMPTS
         self.effect: Effect = "none"  # the worst of its attempts
         self.acted_before = False  # an earlier candidate of this call may have acted, and was not a read
+        self.wrote = False  # a known write inside one of its attempts may have acted
         self.ticket = ticket
         self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe
@@ -71,7 +74,13 @@ class Candidate:
     @property
     def may_have_acted(self) -> bool:
         """True if this candidate or an earlier one may have acted, and was not a read."""
-        return self.acted_before or may_have_acted(self.effect, self.tool.known_effect)
+        return self.acted_before or may_have_acted(self.effect, self.known_effect)
+
+    @property
+    def known_effect(self) -> KnownEffect:
+        """The effect of its tool, by what is known of it and of its attempts."""
+        known = self.tool.known_effect
+        return known.after_inner_write() if self.wrote else known
 
     @property
     def has_lesson(self) -> bool:
@@ -113,7 +122,7 @@ class Candidate:
             self.retry,
             fault,
             self.attempts,
-            safe=self.tool.safe_to_repeat,
+            safe=self.known_effect.safe if self.wrote else self.tool.safe_to_repeat,
             jitter=jitter,
             now=result.ended,
             wish=wish,

@@ -81,6 +81,7 @@ class Call:
         "inside",
         "invoked",
         "key",
+        "key_made",
         "kwargs",
         "offer",
         "offer_taken",
@@ -100,6 +101,7 @@ class Call:
         "withdraw",
         "write_record",
         "write_recorded",
+        "wrote",
     )  # fmt: skip
 
     def __init__(
@@ -132,6 +134,7 @@ class Call:
         self.timeout = timeout  # replaces the tool's
         self.retry = retry
         self.key = key
+        self.key_made = False  # no caller has given the key: another call gets another one
         self.required = required
         self.typed = typed  # a call by name, so argument types are checked
         self.by_agent = False  # a model asked for it: a tool with an undeclared effect counts as a write
@@ -153,6 +156,7 @@ class Call:
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.span: CallSpan | None = None  # its instruments; None: it has none
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
+        self.wrote = False  # that call was of a tool known to write
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
         self.caller: Caller | None = (
             None  # a call that it is made from, and is no child of: only its effect counts there
@@ -224,12 +228,40 @@ class Call:
         """True if an inner call may have had an effect that must not be had twice, or may still have one."""
         return self.acted or bool(self.inside)
 
+    @property
+    def may_have_written_inside(self) -> bool:
+        """True if a tool known to write may have acted inside, or may still act."""
+        return self.wrote or any(
+            getattr(getattr(inner, "call", inner), "writes_anew", False)  # a handle has its call
+            for inner in self.inside
+        )
+
+    @property
+    def acts_anew(self) -> bool:
+        """True if this call, made a second time by the call around it, may act a second time."""
+        return not self.tool.safe_to_repeat or self.has_new_key(self.tool)
+
+    @property
+    def writes_anew(self) -> bool:
+        """The same for a tool known to write."""
+        return self.tool.is_write or self.has_new_key(self.tool)
+
+    def has_new_key(self, tool: Tool) -> bool:
+        """True if ``tool`` takes an idempotency key and no caller has given one: a second call has another key."""
+        parameter = tool.options.idempotency_key
+        return parameter is not None and parameter not in self.kwargs and (self.key is None or self.key_made)
+
     def report_effect(self, tool: Tool, effect: Effect) -> None:
         """Report to the outer call that ``tool`` may have acted, unless the tool is safe to repeat."""
-        if effect != "none" and not tool.safe_to_repeat:
-            caller = self.outer or self.caller
-            if caller is not None:
-                caller.acted = True
+        if effect == "none":
+            return
+        caller = self.outer or self.caller
+        if caller is None:
+            return
+        if tool.is_write or self.has_new_key(tool) or (self.may_have_written_inside and not tool.has_said_safe):
+            caller.acted = caller.wrote = True
+        elif not tool.safe_to_repeat:
+            caller.acted = True
 
     @property
     def is_inner(self) -> bool:
@@ -254,7 +286,7 @@ class Call:
         if parameter is None or parameter in kwargs:
             return kwargs
         if self.key is None:
-            self.key = rt.new_key()
+            self.key, self.key_made = rt.new_key(), True
         return {**kwargs, parameter: self.key}
 
     @property

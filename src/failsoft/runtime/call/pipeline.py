@@ -180,7 +180,7 @@ class Pipeline(Recovery):
     def _attempt(self) -> Generator[Step, Any, AttemptResult]:
         """Make an attempt."""
         call, candidate = self._call, self._candidate
-        call.invoked, call.acted = True, False
+        call.invoked, call.acted, call.wrote = True, False, False
         try:
             result: AttemptResult = yield candidate.invoke
         except Interrupted:
@@ -320,6 +320,7 @@ class Pipeline(Recovery):
         call, candidate, best, options = self._call, self._candidate, self._best, self._options
         assert self._primary is not None
         fault = self._primary._replace(effect=self._effect)
+        known = candidate.known_effect if candidate.tool is call.tool else call.tool.known_effect
         message = None if candidate.policy is None else candidate.policy.then.message
         total = call.attempts_ended
         outcome: Outcome[Any] = Outcome(
@@ -332,7 +333,7 @@ class Pipeline(Recovery):
             decision=decision,
             label=call.tool.label,
             escalated=decision.strategy == "escalate",
-            explanation=partial(options.explain, known=call.tool.known_effect) if call.by_agent else options.explain,
+            explanation=partial(options.explain, known=known) if call.by_agent or candidate.wrote else options.explain,
             told=message,
             missing=None if best is None else best.missing,
             partial=None if best is None else best.value,
@@ -343,7 +344,7 @@ class Pipeline(Recovery):
         if options.phrases and message is None and not call.is_inner:
             yield Phrase(outcome)
         if total:
-            yield Emit(events.CALL_FAILED, call.tool, failed_fields(outcome, fault, call.tool.safe_to_repeat))
+            yield Emit(events.CALL_FAILED, call.tool, failed_fields(outcome, fault, known.safe))
         if call.thread is not None:
             yield NoteOutcome(outcome)
         if outcome.escalated:

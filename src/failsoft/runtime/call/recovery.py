@@ -227,6 +227,7 @@ class Recovery:
         if call.failed_at is None:
             call.failed_at = standing.now
         candidate.family = standing.family
+        candidate.wrote |= standing.wrote
         if not self._options.policies:
             return None
         from failsoft.core.resilience.policy import match  # start-up: most runtimes have no policies
@@ -255,7 +256,7 @@ class Recovery:
         if self._abandoned or not (candidate.tool.options.fallbacks or later or wanted):
             return []
         if fault.rule in (builtin_faults.BEGUN_BEFORE, builtin_faults.NO_OFFER) or forbids_fallback(
-            candidate.effect, candidate.tool.known_effect, call.tool.known_effect
+            candidate.effect, candidate.known_effect, call.tool.known_effect
         ):
             return []  # nor one of an earlier candidate
         found: FallbacksFound = yield FindFallbacks(

@@ -125,6 +125,7 @@ class Standing(NamedTuple):
     jitter: float  # a random number in [0, 1)
     family: Family | None  # of the error, in the recovery memory
     evidence: Evidence | None  # of that family
+    wrote: bool  # a known write inside the attempt may have acted
 
 
 class FindFallbacks(NamedTuple):
@@ -284,7 +285,7 @@ class Escalate(NamedTuple):
 make_classify: Callable[[tuple[Candidate, AttemptResult]], Classify] = maker(Classify)
 make_assess: Callable[[tuple[Candidate, Fault, bool | None, Ticket | None, Result, bool]], Assess] = maker(Assess)
 make_standing: Callable[
-    [tuple[float, CircuitState, bool, float | None, bool, float, Family | None, Evidence | None]], Standing
+    [tuple[float, CircuitState, bool, float | None, bool, float, Family | None, Evidence | None, bool]], Standing
 ] = maker(Standing)
 make_spend: Callable[[tuple[Candidate, Fault, Exception | None]], Spend] = maker(Spend)
 make_emit: Callable[[tuple[str, Tool, dict[str, Any]]], Emit] = maker(Emit)

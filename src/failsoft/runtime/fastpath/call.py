@@ -16,7 +16,7 @@ from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, reset_variable
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
@@ -58,6 +58,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
             entered, made = running is not None, made_call_of(box) if outer is None else call_of(box)
             rest = retry_fast(rt, tool, (), kwargs, id, ticket, error, started, entered, made)
         except BaseException as error:
+            report_inner_write(box, tool)
             rt.runner.on_caller_cancelled(call_of(box), error)
             raise
         else:
@@ -68,6 +69,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                     pending.append((success, ended, tool_id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
+                    report_inner_write(box, tool)
                 if len(pending) > trace.limit:
                     trace.drain()
                 return succeed(id, tool_id, value, 1, taken, label)

@@ -21,7 +21,7 @@ from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, reset_variable
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.runtime.fastpath.ports import FastServices
@@ -77,6 +77,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             entered, made = stepper is not None, made_call_of(box) if outer is None else call_of(box)
             rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made)
         except BaseException as error:
+            report_inner_write(box, tool)
             rt.runner.on_caller_cancelled(call_of(box), error)
             raise
         else:
@@ -87,6 +88,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                     pending.append((success, ended, tool.id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started, started, name_of(outer)))
+                    report_inner_write(box, tool)
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value
@@ -138,6 +140,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             call = call_of(box)
             first = error_result(rt, call, started, error, entered=False)
         except BaseException as error:
+            report_inner_write(box, tool)
             rt.runner.on_caller_cancelled(call_of(box), error)
             raise
         else:
@@ -147,6 +150,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                     pending.append((success, ended, tool_id, id, None, started))
                 else:
                     pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
+                    report_inner_write(box, tool)
                 if len(pending) > trace.limit:
                     trace.drain()
                 return value

@@ -134,6 +134,11 @@ class Tool:
         """True if the tool acts on the world and must not be repeated: its calls are recorded before they start."""
         return self.safe_to_repeat is False
 
+    @property
+    def has_said_safe(self) -> bool:
+        """True if its author says that it may be repeated: what it does inside is then included."""
+        return bool(self.safe_to_repeat) and self.known_effect.is_said
+
     def renew_ticket(self) -> None:
         """Update the ticket after a possible change of the health."""
         usable = self.fast_eligible and self.unavailable_fault is None and not self.health.holds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
 
@@ -204,9 +204,24 @@ class Handle(core.Node, Generic[T]):
 def has_acted(handle: Handle[Any]) -> bool:
     """True if the call may have had an effect that must not happen twice."""
     outcome = handle.outcome
-    if outcome is None or handle.tool.safe_to_repeat:
+    if outcome is None or not acts_anew(handle.tool, handle.call):
         return False
     return outcome.fault is None or outcome.fault.effect != "none"
+
+
+def acts_anew(tool: Tool, call: Call | None) -> bool:
+    """True if the call, made a second time, may act a second time."""
+    if call is not None:
+        return call.acts_anew
+    return not tool.safe_to_repeat or tool.options.idempotency_key is not None
+
+
+def report_ends(caller: Caller, handles: Iterable[Handle[Any]]) -> None:
+    """Tell a call what the calls of a turn may have done that it has made."""
+    for handle in handles:
+        if has_acted(handle):
+            caller.acted = True
+            caller.wrote |= handle.full_call().writes_anew
 
 
 def explain_missing(error: BaseException | None) -> None:

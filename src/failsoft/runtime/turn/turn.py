@@ -40,7 +40,15 @@ from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.conclusion import conclude
 from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
-from failsoft.runtime.turn.handle import NO_ARGUMENTS, Handle, Outcomes, TurnCallKeywords, explain_missing, has_acted
+from failsoft.runtime.turn.handle import (
+    NO_ARGUMENTS,
+    Handle,
+    Outcomes,
+    TurnCallKeywords,
+    acts_anew,
+    explain_missing,
+    report_ends,
+)
 from failsoft.runtime.turn.scheduler import Scheduler
 from failsoft.runtime.turn.turn_state import EMPTY, TurnState
 
@@ -142,7 +150,7 @@ class Turn(TurnState):
             self._context = context
             self._submitter = find_caller()
         handle.context = self._context
-        if self._submitter is not None and not found.safe_to_repeat:
+        if self._submitter is not None and acts_anew(found, handle.call):
             handle.report_effect_to(self._submitter)
         commands: Sequence[Command[Handle[Any]]] = ()
         if self.machine.no_failure_yet:
@@ -343,7 +351,7 @@ class Turn(TurnState):
             self._outer = None  # a token holds its context
         self.notes = BLANK  # the trace may keep the turn for long
         if self._caller is not None:
-            self._caller.acted |= any(map(has_acted, self.machine.calls.values()))
+            report_ends(self._caller, self.machine.calls.values())
             self._caller.inside.discard(self)
             self._caller = None
         duration = self.engine.time.now() - self._started

@@ -19,7 +19,7 @@ from failsoft.core.turn.machine import TurnMachine
 from failsoft.errors import TurnError
 from failsoft.observe import events
 from failsoft.runtime.conversation.conversation_log import BLANK
-from failsoft.runtime.turn.handle import Handle, HandleScheduler, has_acted
+from failsoft.runtime.turn.handle import Handle, HandleScheduler, report_ends
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.model import Call
@@ -161,7 +161,7 @@ class TurnState:
         handle.resolve(outcome)
         caller = None if handle.call is None else handle.call.caller
         if caller is not None:
-            caller.acted |= has_acted(handle)
+            report_ends(caller, (handle,))
             caller.inside.discard(handle)
         self.arrived.append(handle)
         if self.awaited or self.pending is not None:
