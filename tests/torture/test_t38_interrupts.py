@@ -117,6 +117,12 @@ class Program:
         self.store.close()
 
 
+@pytest.fixture(autouse=True)
+def untraced() -> Iterator[None]:
+    yield
+    sys.settrace(None)
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     made = Program(tmp_path)
@@ -233,6 +239,8 @@ def test_t38_an_interrupt_at_every_possible_moment_leaves_no_lock_held(program: 
     run = getattr(program, part)
     with other_thread(locks_of(program.rt, program.plain, program.store)) as check:
         number, over = 1 + random.Random(38).randrange(step), False
+        sys.settrace(At(0).rest())
+        run()
         while not over:
             at = At(number)
             try:
@@ -242,7 +250,7 @@ def test_t38_an_interrupt_at_every_possible_moment_leaves_no_lock_held(program: 
             except KeyboardInterrupt:
                 pass
             finally:
-                sys.settrace(None)
+                sys.settrace(at.rest())
             check(at.where)
             number += step
     works(program)
@@ -254,6 +262,8 @@ def test_t38_an_interrupt_inside_asyncio_harms_no_later_call(
     """Asyncio may lose a step that it has taken from its queue, and leave orders to stop in it."""
     began = time.monotonic()
     number, over = 1, False
+    sys.settrace(At(0, "/asyncio/", "blocking_loop.py").rest())
+    program.plain.call_sync("awaits")
     while not over:
         at = At(number, "/asyncio/", "blocking_loop.py")
         try:
@@ -263,7 +273,7 @@ def test_t38_an_interrupt_inside_asyncio_harms_no_later_call(
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(None)
+            sys.settrace(at.rest())
         for _ in range(2):
             assert program.plain.call_sync("awaits").value == "awaited", at.where
         number += 1
@@ -284,6 +294,8 @@ def test_t38_an_interrupt_costs_no_later_deadline(parts: tuple[str, ...]) -> Non
     options: dict[str, Any] = {"retry": {"max_attempts": 1}, "breaker": {"failure_threshold": 1_000_000}}
     rt.add(hangs, id="hangs", read_only=True, timeout="5ms", **options)
     number, over = 1, False
+    sys.settrace(At(0, *parts).rest())
+    rt.call_sync("hangs")
     while not over:
         at = At(number, *parts)
         began = time.monotonic()
@@ -294,7 +306,7 @@ def test_t38_an_interrupt_costs_no_later_deadline(parts: tuple[str, ...]) -> Non
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(None)
+            sys.settrace(at.rest())
         assert rt.call_sync("hangs").status == "failed", at.where
         assert time.monotonic() - began < HANGS / 2, at.where
         assert rt.running() == [], at.where

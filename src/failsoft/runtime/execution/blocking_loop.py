@@ -36,7 +36,7 @@ from typing import Any, Generic, TypeVar
 
 from failsoft.errors import FailsoftError
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.execution.interrupted_loop import end_stuck_tasks, mend_timers, sort_timers
+from failsoft.runtime.execution.interrupted_loop import end_run, end_stuck_tasks, mend_timers, sort_timers
 from failsoft.runtime.scope import SCOPE
 
 T = TypeVar("T")
@@ -190,6 +190,7 @@ class _ThreadLoop:
         if not run.is_over():
             run.cancel()
         loop = self.loop
+        end_run(loop)
         sort_timers(loop)  # the timers below must fire
         stuck: set[asyncio.Task[Any]] = set()
         for delay in _ROUNDS:

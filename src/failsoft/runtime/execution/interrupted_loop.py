@@ -5,10 +5,12 @@ Rules
 - An interrupt while asyncio compares timers leaves its heap of timers out of order: a new timer fires only when an older one
   does, which may be minutes later. The heap is put in order.
 - An interrupt after asyncio has taken a timer from its queue loses the timer. The timers of deadlines are set anew.
+- From Python 3.13 on, an interrupt in the clean-up of ``run_forever`` leaves the loop marked as running. The clean-up is
+  repeated.
 - An interrupt after asyncio has taken a step of a task from its queue loses the step: the task waits forever, even when it
   is cancelled. Such a task is ended.
 
-The heap and ``_must_cancel`` are private attributes of asyncio. On a loop without them nothing is changed.
+The heap, the clean-up and ``_must_cancel`` are private attributes of asyncio. On a loop without them nothing is changed.
 """
 
 from __future__ import annotations
@@ -25,6 +27,13 @@ def mend_timers(loop: asyncio.AbstractEventLoop) -> None:
     """Put the timers of a loop in order, and set those of deadlines anew."""
     sort_timers(loop)
     renew_timers(loop)
+
+
+def end_run(loop: asyncio.AbstractEventLoop) -> None:
+    """Repeat the clean-up of ``run_forever``, which has ended in this OS thread."""
+    clean_up = getattr(loop, "_run_forever_cleanup", None)
+    if callable(clean_up):
+        clean_up()
 
 
 def sort_timers(loop: asyncio.AbstractEventLoop) -> None:
