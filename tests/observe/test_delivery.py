@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -228,12 +229,22 @@ def test_a_lazy_consumer_wakes_for_a_full_batch_a_flush_or_the_idle_interval(
     lazy.close(1)
 
 
+@pytest.fixture
+def untraced() -> Iterator[None]:
+    yield
+    sys.settrace(None)
+
+
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("begun", [True, False], ids=["with a thread", "before there is a thread"])
 def test_an_interrupted_offer_neither_loses_count_nor_stops_the_thread(begun: bool) -> None:
     """At each moment in turn at which a signal can be handled."""
     taken: list[Any] = []
     number, over = 1, False
     line = Delivery(taken.extend, name="sink", wait=False)
+    for _ in range(2):
+        sys.settrace(At(0, delivery.__file__, "/threading.py").rest())
+        line.offer([0])
     while not over:
         if not begun:
             line.close(5.0)
@@ -246,7 +257,7 @@ def test_an_interrupted_offer_neither_loses_count_nor_stops_the_thread(begun: bo
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(None)
+            sys.settrace(at.rest())
         line.offer([-number])
         until = time.monotonic() + 5
         while line._taken < line._given and time.monotonic() < until:

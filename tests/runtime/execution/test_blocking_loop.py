@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -169,6 +170,15 @@ def test_a_tool_that_stops_the_loop_comes_to_its_end_all_the_same() -> None:
     assert run_here(look()) == "nobody"
 
 
+@pytest.fixture
+def default_sigint() -> Iterator[None]:
+    """The handler that Python installs, except where its parent process ignores Ctrl-C, as shells do for background jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_sigint")
 def test_ctrl_c_cancels_the_coroutine_and_then_interrupts_the_caller() -> None:
     seen: list[str] = []
 
@@ -187,6 +197,7 @@ def test_ctrl_c_cancels_the_coroutine_and_then_interrupts_the_caller() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("default_sigint")
 def test_a_second_ctrl_c_interrupts_a_coroutine_that_does_not_end() -> None:
     async def ignores() -> None:
         for _ in range(2):
