@@ -30,7 +30,7 @@ class KnownEffect(NamedTuple):
 
     @property
     def is_said(self) -> bool:
-        """True if somebody has said it; False if it is guessed or unknown."""
+        """True if it was declared; False if it is recognised or unknown."""
         return self.source in ("declared", "hinted")
 
     def after_inner_write(self) -> KnownEffect:

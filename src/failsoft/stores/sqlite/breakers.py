@@ -89,7 +89,7 @@ class SqliteBreakers:
         return stop
 
     def look(self) -> bool:
-        """Report what has changed; False if nobody watches any more."""
+        """Report what has changed; False if there is no watcher any more."""
         if not self._host.file.exists():
             return bool(self._watchers)
         for key, record in self._host.find("breaker"):
