@@ -5,8 +5,9 @@ Rules
 - ``put``, ``delete``, ``get``, ``find``, ``take``, ``claim`` and ``flush`` never raise. The first failure is logged,
   sanitised. A failed read finds nothing; a failed ``take`` or ``claim`` gets nothing. A failed ``put`` is a loss: the
   next ``flush`` (and every one already waiting) returns False.
-- A store written for version 0.1.0 has no ``take`` and no ``claim``. Both are then composed of ``get``, ``put`` and
-  ``delete``, which is atomic only within this process; a warning says so.
+- A store written for version 0.1.0 has no ``take``, ``claim`` and ``swap``. They are then composed of ``get``, ``put``
+  and ``delete``, which is atomic only within this process; a warning says so.
+- ``swap`` raises ``TimeoutError`` if the store fails: an operator waits for it, and must know.
 - ``append`` may raise: the thread that writes events counts the loss.
 - A read on the thread of an event loop is made on another thread and waited for no longer than ``PATIENCE``: a store that
   hangs does not stop the loop for good. Calls do not read there at all (``runtime.persistence.store_reads``).
@@ -61,11 +62,11 @@ class FailsafeStore:
         self._counts = isinstance(getattr(store, "lost", None), int)
         self._losses = 0  # failed puts and deletes; failed flushes too, if the store does not count its losses
         self._told = 0  # losses already reported by ``flush``
-        self._made = threading.RLock()  # held while ``take`` or ``claim`` is composed of several steps
-        self._lacking = [name for name in ("take", "claim") if not callable(getattr(store, name, None))]
+        self._made = threading.RLock()  # held while a method is composed of several steps
+        self._lacking = [name for name in ("take", "claim", "swap") if not callable(getattr(store, name, None))]
         if self._lacking:
             log.warning(
-                "the store %s has no %s: two processes may use one retry offer, or begin one write",
+                "the store %s has no %s: two processes may use one retry offer, or begin or resolve one write",
                 type(store).__name__,
                 " and no ".join(self._lacking),
             )
@@ -132,6 +133,35 @@ class FailsafeStore:
         if not self._store.flush(timeout):
             raise TimeoutError
         return taken
+
+    def swap(
+        self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], *, ttl: float | None = None, timeout: float
+    ) -> bool:  # fmt: skip
+        """Replace several values if all are as expected; raise ``TimeoutError`` if that is not known to be durable."""
+        try:
+            return self._swap(kind, changes, ttl, timeout)
+        except TimeoutError:
+            raise
+        except Exception as error:
+            self._complain(error)
+            raise TimeoutError("the store failed") from error
+
+    def _swap(
+        self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], ttl: float | None, timeout: float
+    ) -> bool:  # fmt: skip
+        if "swap" not in self._lacking:
+            return self._store.swap(kind, changes, ttl=ttl, timeout=timeout)
+        with self._made:
+            if any(self._store.get(kind, key) != expected for key, (expected, _) in changes.items()):
+                return False
+            for key, (_, new) in changes.items():
+                if new is None:
+                    self._store.delete(kind, key)
+                else:
+                    self._store.put(kind, key, new, ttl=ttl)
+        if not self._store.flush(timeout):
+            raise TimeoutError
+        return True
 
     def flush(self, timeout: float) -> bool:
         told = self._told

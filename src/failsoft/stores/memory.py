@@ -77,6 +77,27 @@ class MemoryStore:
             self._records |= {(kind, key): (text, until) for key, text in texts.items() if key not in taken}
         return {key: json.loads(text) for key, text in taken.items()}
 
+    def swap(
+        self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], *, ttl: float | None = None, timeout: float
+    ) -> bool:  # fmt: skip
+        texts = {key: json.dumps(new) for key, (_, new) in changes.items() if new is not None}
+        with self._lock:
+            if self._closed:
+                self.lost += len(texts)
+                raise TimeoutError(f"the store is closed: nothing can be changed, not even within {timeout} s")
+            self._drop_old()
+            for key, (expected, _) in changes.items():
+                kept = self._records.get((kind, key))
+                if (None if kept is None else json.loads(kept[0])) != expected:
+                    return False
+            until = None if ttl is None else self._wall() + ttl
+            for key in changes:
+                if key in texts:
+                    self._records[kind, key] = (texts[key], until)
+                else:
+                    self._records.pop((kind, key), None)
+        return True
+
     def append(self, events: Sequence[Mapping[str, Any]]) -> None:
         texts = [json.dumps(event) for event in events]
         with self._lock:

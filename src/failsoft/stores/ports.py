@@ -14,8 +14,8 @@ Rules for every store
 - Records and events lost for good are counted in ``lost``. After a loss, the next ``flush`` (and every one already
   waiting) returns False; later ones do not.
 - ``get``, ``find`` and ``read`` see what this process has put before. They may block: not for an event loop.
-- ``take`` and ``claim`` are atomic, also between processes: if several want one key at the same time, one gets it. Both
-  run after the earlier puts and deletes of this process, and may block too.
+- ``take``, ``claim`` and ``swap`` are atomic, also between processes: if several want one key at the same time, one gets
+  it. They run after the earlier puts and deletes of this process, and may block too.
 - All methods may be called from any thread. After ``close`` nothing is accepted; closing twice is harmless.
 
 Rules for every breaker store
@@ -29,8 +29,8 @@ Rules for every breaker store
   its local circuits. ``failsoft.testing.check_breaker_store`` checks a breaker store.
 
 Why so small: trace, recovery memory, pending calls and availability need no more, and anything with keys and an order
-can be a store. Processes agree on two things here: who may use a retry offer (``take``) and who has begun a write
-(``claim``). Circuits need compare-and-set and changes as they happen, and a server for them may be another one than the
+can be a store. Processes agree on three things here: who may use a retry offer (``take``), who has begun a write
+(``claim``) and who has resolved one (``swap``). Circuits need compare-and-set and changes as they happen, and a server for them may be another one than the
 store's: so they have a protocol of their own.
 """
 
@@ -95,6 +95,15 @@ class Records(Protocol):
         """Keep the values whose keys are free, wait until they are durable, and return the values of the other keys.
 
         Raise ``TimeoutError`` if durability is not confirmed within ``timeout`` seconds.
+        """
+
+    def swap(
+        self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], *, ttl: float | None = None, timeout: float
+    ) -> bool:
+        """Replace several values at once: by key, the value expected and the new one. None stands for no value.
+
+        True: all had the values expected; they are replaced, and that is durable. False: nothing has changed. Raise
+        ``TimeoutError`` if durability is not confirmed within ``timeout`` seconds.
         """
 
 

@@ -139,6 +139,33 @@ def _claiming_at_once(store: Store, _: _Wall) -> None:
         assert all(taken in ({}, {key: owner}) for taken in found), found
 
 
+def _swapping(store: Store, wall: _Wall) -> None:
+    """A swap changes all values if all are as expected, and none otherwise"""
+    store.put("pending", "a", {"state": "unknown"})
+    changes: dict[str, tuple[Any, Any]] = {"a": ({"state": "unknown"}, {"state": "none"}), "b": (None, 1)}
+    assert store.swap("pending", changes, timeout=5) is True
+    assert (store.get("pending", "a"), store.get("pending", "b")) == ({"state": "none"}, 1)
+    assert store.swap("pending", changes, timeout=5) is False
+    assert store.swap("pending", {"b": (1, 2), "c": (1, 2)}, timeout=5) is False
+    assert (store.get("pending", "b"), store.get("pending", "c")) == (1, None), "nothing changes if one value differs"
+    assert store.swap("memory", {"b": (None, 3)}, timeout=5) is True, "kinds are separate"
+    assert store.swap("pending", {"b": (1, None)}, timeout=5) is True
+    assert store.get("pending", "b") is None, "None deletes"
+    assert store.swap("pending", {"b": (None, 4)}, ttl=10, timeout=5) is True
+    wall.now += 10
+    assert store.swap("pending", {"b": (4, 5)}, timeout=5) is False, "its ttl has expired"
+
+
+def _swapping_at_once(store: Store, _: _Wall) -> None:
+    """If several swap one value at the same time, exactly one does"""
+    for number in range(50):
+        key = key_of("acme", str(number))
+        store.put("pending", key, "open")
+        found = _at_once(4, lambda who, key=key: store.swap("pending", {key: ("open", who)}, timeout=5))  # type: ignore[misc]
+        assert sorted(found) == [False, False, False, True], found
+        assert found[store.get("pending", key)]
+
+
 def _at_once(number: int, do: Callable[[int], Any]) -> list[Any]:
     """Return the result of each of several threads that start at once."""
     found: list[Any] = [None] * number
@@ -245,6 +272,8 @@ _CHECKS = (
     _taking_at_once,
     _claiming,
     _claiming_at_once,
+    _swapping,
+    _swapping_at_once,
     _events,
     _runs,
     _turns,

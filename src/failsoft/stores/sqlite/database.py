@@ -115,6 +115,31 @@ class Claim(Request):
                 self.taken[key] = found
 
 
+class Swap(Request):
+    """Replace several records if all of them have the values expected."""
+
+    def __init__(self, kind: str, changes: Mapping[str, tuple[Any, str | None]], until: float | None) -> None:
+        super().__init__()
+        self._kind = kind
+        self._changes = changes  # the value expected and the text of the new one; None: no record
+        self._until = until
+        self.swapped = False
+
+    def perform(self, connection: sqlite3.Connection, now: float) -> None:
+        found = {key: find_record(connection, self._kind, key, now) for key in self._changes}
+        self.swapped = all(
+            (None if found[key] is None else json.loads(found[key] or "")) == expected
+            for key, (expected, _) in self._changes.items()
+        )
+        if not self.swapped:
+            return
+        for key, (_, new) in self._changes.items():
+            if new is None:
+                connection.execute("DELETE FROM record WHERE kind = ? AND key = ?", (self._kind, key))
+            else:
+                connection.execute(_PUT, (self._kind, key, new, self._until))
+
+
 Operation = Put | Append | Request
 
 

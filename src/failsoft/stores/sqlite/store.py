@@ -48,6 +48,7 @@ from failsoft.stores.sqlite.database import (
     Operation,
     Put,
     Request,
+    Swap,
     Take,
     as_text,
     connect,
@@ -144,6 +145,16 @@ class SqliteStore:
         if not self.ask(request, timeout):
             raise TimeoutError(f"{self._name}: nothing could be written within {timeout:g} s")
         return {key: json.loads(text) for key, text in request.taken.items()}
+
+    def swap(
+        self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], *, ttl: float | None = None, timeout: float
+    ) -> bool:  # fmt: skip
+        """Replace several values if all are as expected, and wait until that is in the file."""
+        texts = {key: (old, None if new is None else json.dumps(new)) for key, (old, new) in changes.items()}
+        request = Swap(kind, texts, None if ttl is None else self._wall() + ttl)
+        if not self.ask(request, timeout):
+            raise TimeoutError(f"{self._name}: nothing could be written within {timeout:g} s")
+        return request.swapped
 
     def _renew_locks(self) -> None:
         # Enter the lock itself, not the condition: a signal could be handled inside Condition.__enter__
