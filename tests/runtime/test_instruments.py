@@ -353,3 +353,165 @@ async def test_an_instrument_that_raises_breaks_no_call_and_is_logged_once(caplo
 def test_an_object_that_is_no_instrument_is_refused(wrong: Any) -> None:
     with pytest.raises(ManifestError, match="give an instance of a subclass of failsoft.Instrument"):
         Runtime(instruments=[wrong])
+
+
+# --- runs of agent frameworks, events, sinks ------------------------------------------------------------------------------
+
+
+class Run:
+    """A framework's object for a run."""
+
+
+@virtual
+async def test_a_run_of_an_agent_framework_has_a_turn_hook_in_a_context_of_its_own() -> None:
+    spans = Spans()
+    rt = Runtime(instruments=[spans])
+    run = Run()
+    turn = rt.agent_run(run)
+    assert turn is not None
+    assert spans.made == [f"- > {turn.id}"]
+    assert SPAN.get() == "-"
+    assert rt.agent_run(run) is turn
+    rt.end_agent_run(run)
+    rt.end_agent_run(run)
+    assert spans.ended == [(turn.id, None)]
+
+
+@virtual
+async def test_a_call_of_a_run_finds_the_turn_and_its_notes() -> None:
+    class Notes(Instrument):
+        def turn(self, turn: TurnInfo) -> None:
+            turn.notes[self] = "noted"
+
+        def call(self, call: CallInfo) -> None:
+            seen.append((call.turn and call.turn.notes[self], call.turn and call.turn.surrounds, call.description))
+
+    seen: list[Any] = []
+    rt = Runtime(instruments=[Notes()])
+    run = Run()
+
+    async def find(arguments: dict[str, Any]) -> str:
+        """Find things."""
+        return "found"
+
+    await rt.run("find", {}, {"find": find}, turn=rt.agent_run(run))
+    rt.add(see, id="see", read_only=True)
+    async with rt.turn():
+        await rt.call("see")
+    await rt.call("see")
+    assert seen == [("noted", False, ""), ("noted", True, ""), (None, None, "")]
+
+
+@virtual
+async def test_the_hook_of_a_run_that_was_freed_is_left_before_the_next_call_and_not_by_the_finaliser() -> None:
+    spans = Spans()
+    rt = Runtime(instruments=[spans])
+    rt.add(see, id="see", read_only=True)
+    run = Run()
+    turn = rt.agent_run(run)
+    assert turn is not None
+    del run
+    assert turn.over
+    assert spans.ended == []
+    await rt.call("see", id="mine")
+    assert spans.ended[0] == (turn.id, None)
+
+
+@virtual
+async def test_closing_a_runtime_leaves_the_hooks_of_all_runs() -> None:
+    spans = Spans()
+    rt = Runtime(instruments=[spans])
+    open_run, freed = Run(), Run()
+    turns = [rt.agent_run(open_run), rt.agent_run(freed)]
+    del freed
+    await rt.close()
+    assert {name for name, _ in spans.ended} == {turn.id for turn in turns if turn is not None}
+
+
+@virtual
+async def test_an_instrument_learns_the_events_of_a_call_while_it_runs() -> None:
+    class Events(Spans):
+        def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
+            self.made.append(f"{event_type} of {call.candidate} in {SPAN.get()}")
+
+    rt = Runtime(instruments=[spans := Events()])
+    rt.add(Scripted(RESET, DOWN), id="search", read_only=True, retry={"max_attempts": 2}, fallbacks=["cache"])
+    rt.add(Scripted("cached"), id="cache", read_only=True)
+    await rt.call("search", id="mine")
+    assert spans.made == [
+        "- > mine",
+        "mine > search#1",
+        "ToolError of search in mine",
+        "mine > search#2",
+        "ToolError of search in mine",
+        "FallbackUsed of search in mine",
+        "mine > cache#3",
+        "CallSucceeded of cache in mine",
+    ]
+
+
+@virtual
+async def test_an_instrument_that_raises_at_an_event_breaks_no_call() -> None:
+    class Broken(Instrument):
+        def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
+            raise RuntimeError("no events")
+
+    rt = Runtime(instruments=[Broken()])
+    rt.add(see, id="see", read_only=True)
+    assert (await rt.call("see")).status == "succeeded"
+
+
+@real
+async def test_the_sink_of_an_instrument_gets_all_events_until_the_instrument_is_removed() -> None:
+    class Sink:
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def write(self, batch: Any) -> None:
+            self.seen += [event.event_type for event in batch]
+
+        def close(self) -> None:
+            self.seen.append("closed")
+
+    class Counting(Instrument):
+        def sink(self) -> Any:
+            return sink
+
+    sink = Sink()
+    rt = Runtime()
+    remove = rt.instrument(Counting())
+    rt.add(see, id="see", read_only=True)
+    await rt.call("see")
+    assert await rt.flush("5s")
+    assert sink.seen == ["CallSucceeded"]
+    remove()
+    await rt.call("see")
+    await rt.flush("5s")
+    assert sink.seen == ["CallSucceeded", "closed"]
+
+
+OPENED: ContextVar[str] = ContextVar("opened", default="-")
+
+
+def open_here(found: Mapping[str, str]) -> None:
+    OPENED.set(found["TRACEPARENT"])
+
+
+def fail_to_open(found: Mapping[str, str]) -> None:
+    raise RuntimeError("cannot open")
+
+
+def read_opened() -> str:
+    return OPENED.get()
+
+
+@pytest.mark.parametrize("opener", ["open_here", "fail_to_open", "missing"])
+def test_a_worker_process_calls_the_opener_in_the_context_of_the_tool(opener: str) -> None:
+    class Opening(Spans):
+        pass
+
+    Opening.opener = f"{__name__}:{opener}"
+    rt = Runtime(instruments=[Opening()])
+    rt.add(read_opened, isolation="process", read_only=True)
+    assert rt.call_sync("read_opened", id="mine").value == ("mine/1" if opener == "open_here" else "-")
+    asyncio.run(rt.close())

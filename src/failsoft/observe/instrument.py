@@ -8,19 +8,26 @@ Rules
 - ``__exit__`` gets the exception that ended the attempt, the call or the turn, or None. Its answer is ignored.
 - An instrument that raises never affects a call. Its first exception is logged; it stays in use.
 - Tools leave the fast path while there is an instrument. Without one, nothing here runs.
-- Events (``observe.events``) say what happened; instruments are for what must surround the code itself.
+- A run of an agent framework has a ``turn`` hook too, but no block of code that it could surround: its context manager is
+  entered in a context of its own. A call finds the turn in ``CallInfo.turn``.
+- ``event`` tells what happens to a call while its context manager is open. A sink (``observe.subscriptions``) gets all
+  events later, on a thread of its own.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from failsoft.observe.exception_text import exception_text
+
+if TYPE_CHECKING:
+    from failsoft.observe.subscriptions import EventSink
 
 log = logging.getLogger("failsoft")
 
@@ -28,6 +35,8 @@ Manager = AbstractContextManager[object]
 
 CARRIED: ContextVar[Mapping[str, str] | None] = ContextVar("failsoft_carried", default=None)
 CARRIED_PATH = f"{__name__}:CARRIED"  # under this name worker processes get it
+OPENERS: ContextVar[tuple[str, ...]] = ContextVar("failsoft_openers", default=())
+OPENERS_PATH = f"{__name__}:OPENERS"
 
 
 def carried() -> Mapping[str, str]:
@@ -38,20 +47,28 @@ def carried() -> Mapping[str, str]:
 class TurnInfo:
     """A turn, for an instrument."""
 
-    __slots__ = ("id", "parent_id", "report", "tenant", "thread")
+    __slots__ = ("ended", "id", "notes", "parent_id", "report", "surrounds", "tenant", "thread")
 
-    def __init__(self, id: str, parent_id: str | None, thread: str | None, tenant: str | None) -> None:
+    def __init__(
+        self, id: str, parent_id: str | None, thread: str | None, tenant: str | None, *, surrounds: bool = True
+    ) -> None:
         self.id = id  # as in ``TurnReport.turn_id``
         self.parent_id = parent_id  # the call whose tool opened the turn
         self.thread = thread  # the conversation
         self.tenant = tenant  # the customer
-        self.report: Any = None  # the TurnReport, once the turn has ended
+        self.surrounds = surrounds  # False for a run of an agent framework: calls do not see its context
+        self.report: Any = None  # the TurnReport, once the turn has ended; None for a run of an agent framework
+        self.ended: float | None = None  # seconds since 1970, if the hook is left later than that
+        self.notes: dict[object, Any] = {}  # for instruments, each under itself as the key
 
 
 class CallInfo:
     """A call, for an instrument."""
 
-    __slots__ = ("arguments", "candidate", "id", "outcome", "parent_id", "tenant", "thread", "tool", "turn_id")
+    __slots__ = (
+        "_describe", "arguments", "candidate", "id", "known", "notes", "outcome", "parent_id", "tenant", "thread",
+        "tool", "turn", "turn_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,23 +80,41 @@ class CallInfo:
         thread: str | None,
         tenant: str | None,
         arguments: Mapping[str, Any],
+        turn: TurnInfo | None = None,
+        describe: Callable[[], str] = str,
+        known: bool = True,
     ) -> None:
         self.tool = tool  # the id of the tool that was asked for
+        self.known = known  # False if no tool has that name: a model may have invented it
+        self._describe = describe
         self.candidate = tool  # for an attempt: the tool that runs, the one asked for or a fallback
         self.id = id  # as in ``Outcome.id``
         self.turn_id = turn_id  # as in ``TurnReport.turn_id``; None outside a turn
+        self.turn = turn  # None outside a turn, and if the instrument was added after the turn had started
         self.parent_id = parent_id  # the call inside whose tool it was made
         self.thread = thread  # the conversation
         self.tenant = tenant  # the customer
         self.arguments = arguments  # as given by name; may hold secrets
         self.outcome: Any = None  # the Outcome, once the call has ended
+        self.notes: dict[object, Any] = {}  # for instruments, each under itself as the key; attempts share them
+
+    @property
+    def description(self) -> str:
+        """The description of the tool that was asked for."""
+        return self._describe()
 
 
 class Instrument:
     """Base class of instruments. Override the hooks you need; each does nothing by default."""
 
+    opener: str | None = None
+    """``module:function``, called in a worker process with what ``carrier`` returned, in the context of the tool."""
+
     def turn(self, turn: TurnInfo) -> Manager | None:
-        """Surround the body of ``async with rt.turn()``, and the calls that are submitted in it."""
+        """Surround the body of ``async with rt.turn()``, and the calls that are submitted in it.
+
+        Also called for the run of an agent framework, which it does not surround (``TurnInfo.surrounds``).
+        """
 
     def call(self, call: CallInfo) -> Manager | None:
         """Surround a call with all its attempts, waits and fallbacks."""
@@ -92,6 +127,13 @@ class Instrument:
 
     def abandoned(self, call: CallInfo, number: int) -> None:
         """Learn that an attempt goes on although its call does not wait for it any more."""
+
+    def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
+        """Learn what happens to a call; ``call.candidate`` is the tool that the event is about."""
+
+    def sink(self) -> EventSink | None:
+        """Return a sink for all events of the runtime, if the instrument wants them."""
+        return None
 
     def carrier(self, call: CallInfo, number: int) -> Mapping[str, str]:  # noqa: ARG002 - for subclasses
         """Return what an attempt takes along to another process.
@@ -131,20 +173,44 @@ class Entered:
 class Instruments:
     """The instruments of a runtime, used as one."""
 
-    def __init__(self, each: tuple[Instrument, ...], failed: set[int] | None = None) -> None:
+    def __init__(self, each: tuple[Instrument, ...], before: Instruments | None = None) -> None:
         self.each = each
-        self._failed: set[int] = set() if failed is None else failed  # instruments whose failure has been logged
+        self.openers = tuple(one.opener for one in each if one.opener is not None)
+        self._failed: set[int] = set() if before is None else before._failed  # whose failure has been logged
+        self._ended: deque[RunSpan] = (
+            deque() if before is None else before._ended
+        )  # runs that the garbage collector ended
 
     def replaced(self, each: tuple[Instrument, ...]) -> Instruments | None:
         """The same with other instruments; None if there are none."""
-        return Instruments(each, self._failed) if each else None
+        return Instruments(each, self) if each else None
 
     def turn(self, turn: TurnInfo) -> Entered:
         """Enter the hooks around a turn."""
+        self.exit_ended()
         return self._enter(lambda instrument: instrument.turn(turn))
+
+    def exit_later(self, run: RunSpan) -> None:
+        """Leave the hooks of a run soon. Takes no lock: the caller may be a finaliser."""
+        self._ended.append(run)
+
+    def exit_ended(self) -> None:
+        """Leave the hooks of runs that a finaliser has ended."""
+        while self._ended:
+            self._ended.popleft().exit()
+
+    def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
+        """Tell all what happens to a call."""
+        for instrument in self.each:
+            try:
+                instrument.event(call, event_type, fields)
+            except Exception as failure:
+                self.report(instrument, failure)
 
     def call(self, call: CallInfo) -> Entered:
         """Enter the hooks around a call."""
+        if self._ended:
+            self.exit_ended()
         return self._enter(lambda instrument: instrument.call(call))
 
     def attempt(self, call: CallInfo, number: int) -> Entered:
@@ -191,6 +257,26 @@ class Instruments:
             log.error("instrument %s failed; calls go on without it\n%s", name, exception_text(failure))
 
 
+class RunSpan:
+    """The instruments of one run of an agent framework, entered in a context of their own."""
+
+    __slots__ = ("_context", "_entered", "_instruments", "info")
+
+    def __init__(self, instruments: Instruments, info: TurnInfo) -> None:
+        self.info = info
+        self._instruments = instruments
+        self._context: Context = copy_context()
+        self._entered = self._context.run(instruments.turn, info)
+
+    def exit(self) -> None:
+        """Leave the hooks."""
+        self._context.run(self._entered.exit)
+
+    def exit_later(self) -> None:
+        """Leave the hooks before the next call. For finalisers: a hook may need a lock that this OS thread holds."""
+        self._instruments.exit_later(self)
+
+
 class CallSpan:
     """The instruments of one call."""
 
@@ -216,6 +302,15 @@ class CallSpan:
     def carrier(self, tool_id: str, number: int) -> dict[str, str]:
         """Return what an attempt takes along to another process."""
         return self._instruments.carrier(self._of(tool_id), number)
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """The functions that a worker process calls before the tool."""
+        return self._instruments.openers
+
+    def event(self, tool_id: str, event_type: str, fields: Mapping[str, Any]) -> None:
+        """Tell the instruments what happens to the call."""
+        self._instruments.event(self._of(tool_id), event_type, fields)
 
     def abandoned(self, tool_id: str, number: int) -> None:
         """Tell the instruments that an attempt goes on by itself."""

@@ -7,6 +7,7 @@ from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
 from failsoft.errors import ManifestError
+from failsoft.observe import subscriptions
 from failsoft.observe.instrument import Instrument, Instruments
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], Non
         engine.log.instruments = before.replaced((*before.each, instrument))
         for tool in engine.toolbox.tools.values():
             engine.toolbox.slow_down(tool)
+    stop = _add_sink(engine, instrument)
 
     def remove() -> None:
+        stop()
         with engine.toolbox.lock:
             now = engine.log.instruments
             if now is None:
@@ -34,3 +37,12 @@ def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], Non
                 engine.toolbox.speed_up()
 
     return remove
+
+
+def _add_sink(engine: Services, instrument: Instrument) -> Callable[[], None]:
+    """Deliver all events to the instrument's sink, if it has one."""
+    sink = instrument.sink()
+    if sink is None:
+        return lambda: None
+    name = f"instrument {type(instrument).__qualname__}"
+    return subscriptions.add_sink(engine.log.trace, sink, name=name)

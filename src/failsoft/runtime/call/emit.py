@@ -40,6 +40,8 @@ class CallLog:
         """Record an event of a call."""
         if call.parent is not None:
             fields["parent_id"] = call.parent.id
+        if call.span is not None:
+            call.span.event(call.tool.id if tool is None else tool.id, event_type, fields)
         self.record_event(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
 
     def record_event(

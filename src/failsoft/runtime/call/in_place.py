@@ -113,7 +113,7 @@ def _emit(rt: InPlaceServices, call: Call, step: Emit) -> None:
 
 def _emit_retry(rt: InPlaceServices, call: Call, step: EmitRetry) -> None:
     tool, fault, seconds, attempt, delay, evidence = step
-    if call.parent is not None or is_logged(INFO):
+    if call.parent is not None or call.span is not None or is_logged(INFO):
         rt.log.emit(events.TOOL_ERROR, tool, call, describe_retry(*step))
         return
     known = fault[:-1]  # without its cause

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.fault import Code
 from failsoft.errors import FailsoftError
-from failsoft.observe.instrument import CARRIED, CallInfo, CallSpan, Instruments
+from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, Instruments
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -26,10 +26,12 @@ def _span(instruments: Instruments, call: Call) -> CallSpan:
         call.tool.id,
         call.id,
         turn_id=None if call.turn is None else call.turn.id,
+        turn=getattr(call.turn, "info", None),  # None also for a turn that is older than the instruments
         parent_id=None if call.parent is None else call.parent.id,
         thread=call.thread,
         tenant=call.tenant,
         arguments=call.kwargs,
+        describe=lambda: call.tool.description,
     )
     return CallSpan(instruments, info)
 
@@ -71,6 +73,7 @@ async def surround(
     entered = span.enter_attempt(tool.id, number)
     elsewhere = tool.target is not None or tool.command is not None
     token = CARRIED.set(span.carrier(tool.id, number)) if elsewhere else None
+    openers = OPENERS.set(span.openers) if tool.target is not None else None
     try:
         result = await running
     except BaseException as error:
@@ -79,6 +82,8 @@ async def surround(
     finally:
         if token is not None:
             CARRIED.reset(token)
+        if openers is not None:
+            OPENERS.reset(openers)
     entered.exit(_error(result))
     if result.still_running:
         span.abandoned(tool.id, number)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet, finalize
 
 from failsoft.observe import events
+from failsoft.observe.instrument import Instruments, RunSpan, TurnInfo
 from failsoft.runtime.scope import find_scope
 
 if TYPE_CHECKING:
@@ -42,7 +43,14 @@ class AgentRun:
         self._succeeded: list[None] = []
         self._tools: set[str] = set()
         self._ended = False
+        self.info: TurnInfo | None = None
+        self.span: RunSpan | None = None  # its instruments
         engine.log.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
+
+    def enter(self, instruments: Instruments) -> None:
+        """Enter the hooks of instruments, in a context of their own: there is no block of code to surround."""
+        self.info = TurnInfo(self.id, None, self.thread, None, surrounds=False)
+        self.span = RunSpan(instruments, self.info)
 
     @property
     def over(self) -> bool:
@@ -95,6 +103,8 @@ class AgentRun:
         if self.engine.toolbox.labels:
             fields |= self.engine.toolbox.find_labels(self._tools)
         self.engine.log.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self.info is not None:
+            self.info.ended = self.engine.time.wall()
         if self.engine.books.ledger is not None:
             self.engine.books.ledger.end_turn(self.id)
 
@@ -122,13 +132,18 @@ class AgentRuns:
         return self._start(key, thread, at_end) if run is None else run
 
     def _start(self, key: object, thread: str | None, at_end: AtEnd | None) -> AgentRun:
+        instruments = self._engine.log.instruments
         with self._engine.toolbox.lock:  # calls of one run may start in several OS threads at once
             run = self._open.get(id(key))
-            if run is None:
+            if run is not None:
+                instruments = None
+            else:
                 run = self._open[id(key)] = AgentRun(self._engine, self._new_id(), thread)
-                finalize(key, self._end, id(key)).atexit = False
+                finalize(key, self._drop, id(key)).atexit = False
                 if at_end is not None:
                     at_end(partial(self._end, id(key)))
+        if instruments is not None:  # without the lock: instruments are user code
+            run.enter(instruments)
         return run
 
     def end(self, key: object) -> None:
@@ -142,11 +157,23 @@ class AgentRuns:
         run = self._open.pop(key, None)
         if run is not None:
             run.end()
+            if run.span is not None:
+                run.span.exit()
+
+    def _drop(self, key: int) -> None:
+        """End a run as its finaliser."""
+        run = self._open.pop(key, None)
+        if run is not None:
+            run.end()
+            if run.span is not None:
+                run.span.exit_later()
 
     def end_all(self) -> None:
         """End the runs that are still open, when the runtime is closed or the program ends."""
         for key in [*self._open]:
             self._end(key)
+        if self._engine.log.instruments is not None:
+            self._engine.log.instruments.exit_ended()
 
 
 _ALL: WeakSet[AgentRuns] = WeakSet()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from failsoft.analysis.turn_report import TurnReport
     from failsoft.runtime.call.ports import CallObservers, Judgement, Runner
     from failsoft.runtime.persistence.event_writer import StoreWriter
-    from failsoft.runtime.ports import EventLog, Time
+    from failsoft.runtime.ports import Time
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -69,7 +69,7 @@ class RunServices(Protocol):
     @property
     def time(self) -> Time: ...
     @property
-    def log(self) -> EventLog: ...
+    def log(self) -> CallObservers: ...
     @property
     def toolbox(self) -> Labels: ...
     @property

@@ -90,8 +90,7 @@ class Turn(TurnState):
         self._message: str | None = None  # to the user, if it was phrased
         self._outer: Token[Scope | LightAttempt | None] | None = None
         self._report: TurnReport | None = None
-        self._info: TurnInfo | None = None  # for instruments
-        self._entered: Entered | None = None  # their context managers
+        self._entered: Entered | None = None  # the context managers of instruments
 
     # -- for users ---------------------------------------------------------------------------------------------------
 
@@ -208,8 +207,8 @@ class Turn(TurnState):
         instruments = self.engine.log.instruments
         if instruments is not None:
             parent_id = None if self.parent is None else self.parent.id
-            self._info = TurnInfo(self.id, parent_id, self.thread, self.tenant)
-            self._entered = instruments.turn(self._info)
+            self.info = TurnInfo(self.id, parent_id, self.thread, self.tenant)
+            self._entered = instruments.turn(self.info)
         self._outer = SCOPE.set(self)
         self.emit(events.TURN_STARTED, None, None, {"thread": self.thread})
         return self
@@ -238,8 +237,8 @@ class Turn(TurnState):
             for skipped in self.undecided_skips:  # the turn was broken off before they were decided
                 report_skip(self, skipped)
             self._end()
-            if self._entered is not None and self._info is not None:
-                self._info.report = self._report
+            if self._entered is not None and self.info is not None:
+                self.info.report = self._report
                 self._entered.exit(error)
             if self.engine.books.writer is not None and self.parent is None:
                 await self._acknowledge(self.engine.books.writer)

@@ -22,6 +22,7 @@ from failsoft.runtime.conversation.conversation_log import BLANK
 from failsoft.runtime.turn.handle import Handle, HandleScheduler, report_ends
 
 if TYPE_CHECKING:
+    from failsoft.observe.instrument import TurnInfo
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.conversation.thread_store import ConversationStore
     from failsoft.runtime.tools.tool import Tool
@@ -76,6 +77,7 @@ class TurnState:
         self.timeout = timeout
         self.cancels = cancels  # the calls that still run at the deadline
         self.parent: Call | None = None  # the call that this turn is inside of
+        self.info: TurnInfo | None = None  # for instruments
         self.notes = BLANK  # the thread's memory
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
         self.arrived: list[Handle[Any]] = []

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from failsoft.core.model.options import Values
+from failsoft.observe.instrument import OPENERS, OPENERS_PATH, carried
 from failsoft.runtime import scope
 from failsoft.runtime.execution.processes import encoding, target, wire
 from failsoft.runtime.execution.processes.remote_error import Described, describe
@@ -229,15 +230,17 @@ def _with_effect(described: Described, attempt: scope.LightAttempt) -> Described
 
 
 def _run(
-    fn: Callable[..., Any], attempt: scope.LightAttempt, carried: Mapping[str, Any] | None, args: tuple[Any, ...],
+    fn: Callable[..., Any], attempt: scope.LightAttempt, values: Mapping[str, Any] | None, args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> tuple[int, Any]:  # fmt: skip
     context = contextvars.Context()
     context.run(scope.SCOPE.set, attempt)
     try:
-        if carried:
-            for path, value in carried.items():
+        if values:
+            for path, value in values.items():
                 context.run(target.variable(path).set, value)
+            if OPENERS_PATH in values:
+                context.run(_open)
         value = context.run(fn, *args, **kwargs)
         if inspect.iscoroutine(value):
             value = context.run(asyncio.run, value)
@@ -246,6 +249,13 @@ def _run(
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next  # without this frame
         return wire.ERROR, error
+
+
+def _open() -> None:
+    """Call the openers of instruments in the tool's context. One that fails never affects the tool."""
+    for path in OPENERS.get():
+        with suppress(Exception):
+            target.find(*path.split(":", 1))(carried())
 
 
 @contextmanager

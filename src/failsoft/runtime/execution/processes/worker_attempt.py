@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from failsoft.core.model.options import Isolation, Values
-from failsoft.observe.instrument import CARRIED, CARRIED_PATH
+from failsoft.observe.instrument import CARRIED, CARRIED_PATH, OPENERS, OPENERS_PATH
 from failsoft.runtime.execution.processes import encoding, wire
 from failsoft.runtime.execution.processes import reply as replies
 from failsoft.runtime.execution.processes.process_handle import EndedBy, OutOfStep, Process, ProcessGone
@@ -59,6 +59,7 @@ async def call(
     """Run ``target`` in a worker and return its reply."""
     try:
         paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
+        paths = (*paths, OPENERS_PATH) if OPENERS.get() else paths
         carried = _carried(paths) if paths else None
         head = (target.module, target.qualname, carried, options.max_memory)
         number = wire.new_number()
