@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from tests.fakes import DOWN, ONCE, Scripted
 from tests.torture.interrupting import At, is_in_finaliser
 from tests.torture.scale import times
 from tests.torture.test_t24_fork_and_context import locks_of
@@ -23,6 +24,7 @@ from tests.torture.test_t24_fork_and_context import locks_of
 from failsoft import Runtime
 from failsoft.runtime.scope import SCOPE
 from failsoft.stores.sqlite.store import SqliteStore
+from failsoft.testing import virtual_time
 
 pytestmark = [  # an interrupt may come between making a coroutine and awaiting it
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -312,3 +314,38 @@ def test_t38_an_interrupt_costs_no_later_deadline(parts: tuple[str, ...]) -> Non
         assert rt.running() == [], at.where
         number += times(1, 2)
     assert number > 50
+
+
+ADMITTING = (
+    "admission.py",
+    "emit.py",
+    "event_fields.py",
+    "driver.py",
+)  # before the pipeline has its ticket the lease helps
+
+
+def test_t38_an_interrupted_probe_blocks_no_later_call() -> None:
+    """A tool without a timeout: the lease of its probe would block it for minutes."""
+    blocked, number = [], 0
+    while True:
+        number += 3
+        with virtual_time() as clock:
+            rt = Runtime()
+            rt.add(Scripted(DOWN, "flights"), id="search", timeout=None, retry=ONCE, breaker={"failure_threshold": 1})
+            rt.call_sync("search")
+            clock.sleep(30)
+            interrupt = At(number, "/runtime/call/")
+            sys.settrace(interrupt)
+            try:
+                rt.call_sync("search")
+                break
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            if rt.call_sync("search").status != "succeeded":
+                blocked.append(interrupt.where.split("/")[-1])
+    assert number > 150
+    assert len(blocked) < number // 3 // 5, (
+        blocked
+    )  # between the breaker's answer and the pipeline the lease frees the slot

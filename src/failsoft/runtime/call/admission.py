@@ -66,6 +66,16 @@ def report_to_breaker(
     return changed
 
 
+def release_probe(rt: InPlaceServices, candidate: Candidate) -> None:
+    """Free the half-open slot of a call that was broken off, so that the next call can be the probe.
+
+    A probe that has reported its result holds no slot: then this does nothing.
+    """
+    if candidate.probe is not None:
+        with rt.toolbox.lock:
+            candidate.health.record(candidate.probe, "neutral", rt.time.now())
+
+
 def can_replace(rt: InPlaceServices, call: Call, via: Fallback) -> bool:
     """True if this fallback is available and its circuit is not open."""
     tool = rt.toolbox.tools.get(via.tool)

@@ -36,6 +36,7 @@ class Candidate:
         "health",
         "invoke",
         "policy",
+        "probe",
         "probing",
         "retried",
         "retry",
@@ -58,6 +59,7 @@ class Candidate:
         self.acted_before = False  # an earlier candidate of this call may have acted, and was not a read
         self.wrote = False  # a known write inside one of its attempts may have acted
         self.ticket = ticket
+        self.probe: Ticket | None = None  # the latest half-open probe: its slot is freed if the call is broken off
         self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe
         self.policy: Policy | None = None  # the one that matches the latest failure

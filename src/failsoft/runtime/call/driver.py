@@ -12,11 +12,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.outcome import Outcome
+from failsoft.runtime.call.admission import release_probe
 from failsoft.runtime.call.attempt import attempt, attempt_blocking
 from failsoft.runtime.call.first_attempt import misfit_result
 from failsoft.runtime.call.in_place import IN_PLACE, interrupt
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Invoke, Progress
-from failsoft.runtime.call.pipeline import run_pipeline
+from failsoft.runtime.call.pipeline import Pipeline
 from failsoft.runtime.call.steps import Consult, Consulted, Phrase, RecordWrite, Step, TakeOffer, Wait
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
@@ -43,10 +44,11 @@ async def drive(
 ) -> Outcome[Any]:
     """Drive a call through the pipeline to its outcome, on this event loop."""
     rt.places.deadlines_of(running_loop()).start_watch()
-    steps = run_pipeline(rt.runner.pipeline_options, call, first or misfit_result(rt, call), ticket, past)
-    rt.places.in_flight.calls[call] = None
+    pipeline = Pipeline(rt.runner.pipeline_options, call, ticket, past)
+    steps = pipeline.run(first or misfit_result(rt, call))
     token = SCOPE.set(call)
     try:
+        rt.places.in_flight.calls[call] = None
         step = next(steps)
         while True:
             in_place = IN_PLACE.get(step.__class__)
@@ -71,6 +73,9 @@ async def drive(
     except StopIteration as done:
         outcome: Outcome[Any] = done.value
         return outcome
+    except BaseException:
+        release_probe(rt, pipeline.candidate)
+        raise
     finally:
         rt.places.in_flight.calls.pop(call, None)
         reset_variable(SCOPE, token)
@@ -100,7 +105,8 @@ def drive_blocking(
     rt: DriverServices, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
 ) -> Outcome[Any]:
     """Drive a call through the pipeline to its outcome, in this OS thread."""
-    steps = run_pipeline(rt.runner.pipeline_options, call, first or misfit_result(rt, call), ticket)
+    pipeline = Pipeline(rt.runner.pipeline_options, call, ticket)
+    steps = pipeline.run(first or misfit_result(rt, call))
     before = SCOPE.get()
     try:  # an interrupt right after the scope was set must not leave it set
         SCOPE.set(call)
@@ -121,6 +127,9 @@ def drive_blocking(
     except StopIteration as done:
         outcome: Outcome[Any] = done.value
         return outcome
+    except BaseException:
+        release_probe(rt, pipeline.candidate)
+        raise
     finally:
         try:
             SCOPE.set(before)

@@ -5,7 +5,7 @@ that succeeds at once does not come here.
 
 Rules
 -----
-- ``run_pipeline`` is a generator of steps (``call.steps``). It holds no lock, clock, random source, log or store: the same
+- ``Pipeline.run`` is a generator of steps (``call.steps``). It holds no lock, clock, random source, log or store: the same
   answers give the same steps. ``failsoft.testing.check_driver`` proves it.
 - It reads the call as it was made, and its own notes in it. What others change (the turn's time, inner calls, health)
   comes with the answers.
@@ -35,7 +35,7 @@ from failsoft.runtime.call.event_fields import (
     loop_fields,
     recovery_fields,
 )
-from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
+from failsoft.runtime.call.model import AttemptResult
 from failsoft.runtime.call.recovery import Recovery, Steps
 from failsoft.runtime.call.steps import (
     Admit,
@@ -51,7 +51,6 @@ from failsoft.runtime.call.steps import (
     NoteAttempt,
     NoteOutcome,
     Phrase,
-    PipelineOptions,
     RecordWrite,
     Report,
     Step,
@@ -69,17 +68,6 @@ _PARTIAL = Decision("partial_success", "A partial result is acceptable")
 _ROUNDS = 3  # of the event loop: a task that another task starts has begun by then
 _ACTED_SINCE = "a task of the failed attempt may have acted since"
 _BUDGET_SPENT = "the retry budget is spent"
-
-
-def run_pipeline(
-    options: PipelineOptions,
-    call: Call,
-    first: AttemptResult | None = None,
-    ticket: Ticket | None = None,
-    past: Progress = NO_PROGRESS,
-) -> CallSteps:
-    """Take the call to its outcome. ``first`` is an attempt that has been made already, with its ticket."""
-    return Pipeline(options, call, ticket, past).run(first)
 
 
 class Pipeline(Recovery):
@@ -130,6 +118,8 @@ class Pipeline(Recovery):
         if not isinstance(answer, Ticket):
             return answer
         candidate.ticket = answer
+        if answer.probe is not None:
+            candidate.probe = answer
         if call.offer is not None and not call.offer_taken:
             fault = yield from self._take_offer()
             if fault is not None:

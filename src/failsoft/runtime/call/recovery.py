@@ -104,6 +104,11 @@ class Recovery:
         self._now = call.started  # the time that the latest answer gave
         self._abandoned = False  # the turn has gone on without the call, as the latest answer said
 
+    @property
+    def candidate(self) -> Candidate:
+        """The tool that is being tried."""
+        return self._candidate
+
     def _decide(self, fault: Fault, result: AttemptResult | None) -> Generator[Step, Any, tuple[Fault, Decision]]:
         """Decide what follows a failure or a refusal; return the fault with what was learnt about it."""
         call, candidate = self._call, self._candidate

@@ -204,9 +204,11 @@ class _ThreadLoop:
         self._running = None
 
     def __del__(self) -> None:
-        loop = self.loop
+        loop = getattr(self, "loop", None)
+        if loop is None or not hasattr(self, "_owner"):  # interrupted while it was made
+            return
         if self._owner != os.getpid() or sys.is_finalizing():
-            loop.is_closed = lambda: True  # type: ignore[method-assign]  # otherwise it closes itself
+            loop.is_closed = lambda: True  # otherwise it closes itself
             return
         if asyncio._get_running_loop() is None:
             _close(loop)
