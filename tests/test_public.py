@@ -22,6 +22,7 @@ CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 USERS = {  # and whom they are for
     "failsoft.testing": "tests of error paths, of stores and of adapters",
     "failsoft.integration": "adapters",
+    "failsoft.otel": "programs that trace with OpenTelemetry",
     "failsoft.stores.ports": "stores",
     "failsoft.stores.url": "programs that read a store",
     "failsoft.analysis.source": "programs that read a trace",

@@ -18,7 +18,7 @@ INTRO = """# Python API
 
 <!-- Written by tools/api_page.py from signatures and docstrings. Change those. -->
 
-Everything that `from failsoft import …` gives, then what is in `failsoft.testing` and in the adapters.
+Everything that `from failsoft import …` gives, then what is in `failsoft.testing`, in the adapters and in `failsoft.otel`.
 `failsoft.integration` ([Write an adapter](../how-to/write-an-adapter.md)) and `failsoft.stores.ports` are public too, for
 adapters and stores of your own, and `failsoft.stores.url` and `failsoft.analysis.source`, which read stores and traces
 ([Read a trace from code](../how-to/trace.md#read-a-trace-from-code)). All other modules may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
@@ -143,6 +143,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "See [OpenAI Agents SDK](../how-to/openai-agents.md).",
         ("guard_agent",),
     ),
+    ("OpenTelemetry", "failsoft.otel", "See [OpenTelemetry](../how-to/opentelemetry.md).", ("OpenTelemetry",)),
 )
 
 # Methods that only failsoft itself or a framework calls
@@ -165,7 +166,7 @@ INHERITED = {
     ),
     "Turn": ("left", "expired", "over"),
 }  # public members of a base class that is not public
-WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft", "MemoryStore"}
+WITHOUT_MEMBERS = {"Agent", "FailsoftMiddleware", "Failsoft", "MemoryStore", "OpenTelemetry"}
 WITHOUT_SIGNATURE = {
     *(
         "Handle",

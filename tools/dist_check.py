@@ -39,8 +39,13 @@ EXTRAS = {
     "pydantic-ai": ("failsoft.adapters.pydantic_ai",),
     "langchain": ("failsoft.adapters.langchain",),
     "openai-agents": ("failsoft.adapters.openai_agents",),
+    "otel": ("failsoft.otel",),
 }
-MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents"}  # packages whose module has another name
+MODULES = {
+    "pydantic-ai-slim": "pydantic_ai",
+    "openai-agents": "agents",
+    "opentelemetry-api": "opentelemetry",
+}  # packages whose module has another name
 NOT_SHIPPED = re.compile(r"^(failsoft/)?(bench|tools|docs|examples)/|(^|/)(tests?|__pycache__)/|\.pyc$")
 SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "surfaces/cli/example.jsonl")
 

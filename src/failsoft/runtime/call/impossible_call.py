@@ -15,6 +15,7 @@ from failsoft.core.resilience.error_handler import ErrorReport, decide, decision
 from failsoft.observe import events
 from failsoft.runtime.call.error_handler import consult
 from failsoft.runtime.call.event_fields import handler_failed_fields, refusal_reason
+from failsoft.runtime.call.instrumented import impossible_span
 from failsoft.runtime.call.user_text import phrase
 
 if TYPE_CHECKING:
@@ -32,8 +33,16 @@ async def refuse_call(
         escalated=True, explanation=rt.texts.explain,
     )  # fmt: skip
     tool, turn_id = (None, None) if turn is None else (name, turn.id)
-    for event_type, fields in await _decide(rt.judgement, outcome, turn):
-        rt.log.record_event(event_type, tool, outcome.id, turn_id, fields)
+    span = None if rt.log.instruments is None else impossible_span(rt.log.instruments, outcome, turn)
+    entered = None if span is None else span.enter_call()
+    try:
+        for event_type, fields in await _decide(rt.judgement, outcome, turn):
+            rt.log.record_event(event_type, tool, outcome.id, turn_id, fields)
+            if span is not None:
+                span.event(name, event_type, fields)
+    finally:
+        if span is not None and entered is not None:
+            span.end_call(entered, outcome, None)
     rt.log.drain_if_due()
     if rt.texts.phraser is not None:
         await phrase(rt, turn, outcome)

@@ -6,7 +6,8 @@ blocking tool are entered in the OS thread that it runs in (``surround_body``), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.fault import Code
@@ -15,7 +16,7 @@ from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, In
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
-    from failsoft.runtime.call.model import AttemptResult, Call
+    from failsoft.runtime.call.model import AttemptResult, Call, HandleTurn
     from failsoft.runtime.tools.tool import Tool
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -30,8 +31,35 @@ def _span(instruments: Instruments, call: Call) -> CallSpan:
         parent_id=None if call.parent is None else call.parent.id,
         thread=call.thread,
         tenant=call.tenant,
-        arguments=call.kwargs,
+        arguments=_by_name(call),
         describe=lambda: call.tool.description,
+    )
+    return CallSpan(instruments, info)
+
+
+def _by_name(call: Call) -> Mapping[str, Any]:
+    """The arguments of a call by name; those given by position get the names of the function's parameters."""
+    if not call.args:
+        return call.kwargs
+    code = getattr(call.tool.fn, "__code__", None)
+    names = () if code is None else code.co_varnames[: code.co_argcount]
+    placed = zip_longest(names[: len(call.args)], call.args)
+    return {name or f"argument {place}": value for place, (name, value) in enumerate(placed, 1)} | call.kwargs
+
+
+def impossible_span(instruments: Instruments, outcome: Outcome[Any], turn: HandleTurn | None) -> CallSpan:
+    """The instruments of a call that does not enter the pipeline."""
+    fault = outcome.fault
+    info = CallInfo(
+        outcome.tool,
+        outcome.id,
+        turn_id=None if turn is None else turn.id,
+        turn=getattr(turn, "info", None),
+        parent_id=None,
+        thread=None if turn is None else turn.thread,
+        tenant=None if turn is None else turn.tenant,
+        arguments={},
+        known=fault is None or fault.category != "tool_unavailable",
     )
     return CallSpan(instruments, info)
 

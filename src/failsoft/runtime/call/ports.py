@@ -195,6 +195,8 @@ class ImpossibleCallServices(PhraserServices, Protocol):
     """Services for refusing a call that cannot be made at all."""
 
     @property
+    def log(self) -> CallObservers: ...
+    @property
     def judgement(self) -> Judgement: ...
 
 

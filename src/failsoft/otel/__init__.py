@@ -1,0 +1,18 @@
+"""OpenTelemetry: spans for turns, calls and attempts. Needs the extra ``otel``.
+
+``Runtime(instruments=[OpenTelemetry()])`` is all; the SDK and its exporters are the application's. ``names`` has every
+name in spans, ``spans`` the spans of one call, ``framework_spans`` finds the span that others have made for the same call,
+``sdk`` has everything that depends on private names of the SDK, ``worker`` runs in worker processes. May import ``observe``,
+``core`` and ``errors``. Tested in ``tests/otel``.
+"""
+
+from __future__ import annotations
+
+try:
+    from failsoft.otel.instrument import OpenTelemetry
+except ImportError as missing:
+    if (missing.name or "").partition(".")[0] == "failsoft":
+        raise
+    raise ImportError(f"{missing}: install failsoft[otel]", name=missing.name) from missing
+
+__all__ = ["OpenTelemetry"]
