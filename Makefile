@@ -12,11 +12,12 @@ DEV     := $(VENV)/.dev
 OLDEST  := $(VENV)-oldest/.frameworks
 BENCH   := $(VENV)-bench/.peers
 CORPUS  := $(VENV)-corpus/.libraries
+YARD    := $(VENV)-yardstick/.benchmarks
 PIP     := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 SOURCES := src tests $(wildcard bench examples tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs golden demo-picture page-pictures test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison format lock clean
+.PHONY: help demo docs golden demo-picture page-pictures test lint types contracts test-fast test-oldest test-core test-other test-million mutation torture torture-check soak corpus dist bench bench-guard comparison yardstick format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +97,9 @@ bench: $(BENCH) ## what failsoft costs, beside its peers (20 minutes); writes do
 comparison: $(BENCH) ## the torture cases against the peers (6 minutes); writes docs/comparison.md
 	@$(VENV)-bench/bin/python -m bench.peers --json $(VENV)-bench/peers.json --page docs/comparison.md
 
+yardstick: $(YARD) ## other people's tasks under faults (15 minutes); writes docs/yardstick.md, fails if a mark is missed
+	@$(VENV)-yardstick/bin/python -m bench.yardstick --jobs $(JOBS) --json $(VENV)-yardstick/run.json --page docs/yardstick.md
+
 bench-guard: $(RUNTIME) ## has the happy path become dearer? (needs valgrind)
 	@$(BIN)/python -m bench.guard
 
@@ -129,9 +133,11 @@ lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest ve
 	  --output-file requirements/runtime.lock >/dev/null
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group oldest --output-file requirements/oldest.lock >/dev/null
 	@$(LOCK) $(if $(UPGRADE),--upgrade) pyproject.toml --group bench --output-file requirements/bench.lock >/dev/null
+	@$(subst --no-config,--config-file requirements/yardstick.uv.toml,$(LOCK)) $(if $(UPGRADE),--upgrade) pyproject.toml \
+	  --group yardstick --output-file requirements/yardstick.lock >/dev/null
 
 clean: ## remove .venv and everything generated
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-other $(VENV)-bench $(VENV)-corpus build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-other $(VENV)-bench $(VENV)-corpus $(VENV)-yardstick build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -166,6 +172,13 @@ $(BENCH): pyproject.toml requirements/bench.lock
 	@echo "installing the peers to measure beside"
 	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --require-hashes -r requirements/bench.lock
 	@$(subst $(BIN),$(VENV)-bench/bin,$(PIP)) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(YARD): pyproject.toml requirements/yardstick.lock
+	@test -x $(VENV)-yardstick/bin/python || { echo "making $(VENV)-yardstick"; $(PYTHON) -m venv $(VENV)-yardstick; }
+	@echo "installing the benchmarks and the peers to measure beside"
+	@$(subst $(BIN),$(VENV)-yardstick/bin,$(PIP)) install --no-deps --require-hashes -r requirements/yardstick.lock || { $(NO_INDEX); }
+	@$(subst $(BIN),$(VENV)-yardstick/bin,$(PIP)) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(CORPUS): tests/corpus/requirements.txt

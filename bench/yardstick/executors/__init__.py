@@ -1,0 +1,21 @@
+"""The executors by a short name, in the order of the tables."""
+
+from __future__ import annotations
+
+from bench.yardstick.executors.frameworks import AgentsSdk, LangChainToolRetry, PydanticAi
+from bench.yardstick.executors.guarded import Declared, Undeclared, UndeclaredToolCalls
+from bench.yardstick.executors.unprotected import NaiveRetry, Sequential, Tenacity
+from bench.yardstick.replay import Executor
+
+EXECUTORS: dict[str, Executor] = {
+    "none": Sequential(),
+    "naive": NaiveRetry(),
+    "tenacity": Tenacity(),
+    "langchain": LangChainToolRetry(),
+    "pydantic-ai": PydanticAi(),
+    "agents-sdk": AgentsSdk(),
+    "undeclared": Undeclared(),
+    "undeclared-tool-calls": UndeclaredToolCalls(),
+    "declared": Declared(),
+}
+FRAMEWORKS = ("langchain", "pydantic-ai", "agents-sdk")  # slow: left out of the tables without marks
