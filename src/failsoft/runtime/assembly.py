@@ -14,6 +14,8 @@ from failsoft.runtime.registry import register
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from failsoft.client.event_reporter import EventReporter
+    from failsoft.client.remote_handler import RemoteHandler
     from failsoft.core.effects.tool_effect import Undeclared
     from failsoft.core.model.durations import Duration
     from failsoft.core.model.options import OnTimeout
@@ -46,6 +48,20 @@ def turn_options(said: TurnOptions, timeout: Duration | None, on_timeout: OnTime
         )
     except ValueError as error:
         raise ManifestError(f"turn: {error}") from None
+
+
+def connect_handler(url: str) -> RemoteHandler:
+    """Connect to the daemon at this address as Error Handler."""
+    from failsoft.client.remote_handler import RemoteHandler
+
+    return RemoteHandler(url)
+
+
+def connect_reporter(url: str) -> EventReporter:
+    """Connect to the daemon at this address as a sink of events."""
+    from failsoft.client.event_reporter import EventReporter
+
+    return EventReporter(url)
 
 
 def open_store(store: str | Store, clock: Clock, *, required: bool) -> Store | None:

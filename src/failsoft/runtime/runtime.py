@@ -26,7 +26,16 @@ from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.instrument import Instrument
 from failsoft.runtime import agent_calls, lifecycle
-from failsoft.runtime.assembly import add_memory, connect_store, load_tools, open_store, read_settings, turn_options
+from failsoft.runtime.assembly import (
+    add_memory,
+    connect_handler,
+    connect_reporter,
+    connect_store,
+    load_tools,
+    open_store,
+    read_settings,
+    turn_options,
+)
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.build import as_coroutine, make_call
@@ -78,7 +87,8 @@ class Runtime(RuntimeView):
     - ``trace``: a file to which every event is appended, as JSON lines.
     - ``policies``: rules of your own about failures; the manifest's come first.
     - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
-    - ``error_handler``: another ``Handler`` in place of the built-in one.
+    - ``error_handler``: another ``Handler`` in place of the built-in one, or the address of a daemon (``failsoft serve``).
+    - ``report_to``: the address of a daemon that gets every event, in batches.
     - ``on_escalation``: called with the ``Outcome`` of every call that was escalated.
     - ``explain``: a function that phrases what the user is told.
     - ``undeclared``: which tools may be repeated that do not say whether they read or write. ``"recognise"``: by name
@@ -99,7 +109,8 @@ class Runtime(RuntimeView):
         trace: str | Path | None = None,
         policies: Iterable[Policy | Mapping[str, Any]] | None = None,
         memory: Mode | None = None,
-        error_handler: Handler | None = None,
+        error_handler: str | Handler | None = None,
+        report_to: str | None = None,
         on_escalation: Callable[[Outcome[Any]], Any] | None = None,
         explain: Phraser | None = None,
         undeclared: Undeclared | None = None,
@@ -108,7 +119,9 @@ class Runtime(RuntimeView):
         clock: Clock | None = None,
         random: random_source.Random | None = None,
     ) -> None:
-        require_callables(error_handler, on_escalation=on_escalation, explain=explain)
+        self._connected = connect_handler(error_handler) if isinstance(error_handler, str) else None
+        handler = self._connected if isinstance(error_handler, str) else error_handler
+        require_callables(handler, on_escalation=on_escalation, explain=explain)
         refuse_odd_parts(clock, random, trace, store_required)
         self._random = source = random or random_source.Random()
         clock = clock or clocks.current()
@@ -118,7 +131,7 @@ class Runtime(RuntimeView):
         engine = Services(
             clock,
             source,
-            handler=error_handler,
+            handler=handler,
             on_escalation=on_escalation,
             policies=join_policies(settings.policies, policies or ()),
             store=kept,
@@ -136,6 +149,8 @@ class Runtime(RuntimeView):
             from failsoft.observe.sinks.jsonl import write_to
 
             write_to(engine.log.trace, trace)
+        if report_to is not None:
+            self.subscribe_batches(connect_reporter(report_to))
         self._runs = AgentRuns(engine, self._new_turn_id)
         self._reference = Reference(self)  # for pickles
         lifecycle.begin(engine)
@@ -383,6 +398,8 @@ class Runtime(RuntimeView):
         await lifecycle.close(self._engine, seconds)
         if self._owned is not None:
             await asyncio.to_thread(self._owned.close)
+        if self._connected is not None:
+            self._connected.close()
 
     def __enter__(self) -> NoReturn:
         raise FailsoftError(

@@ -1,0 +1,151 @@
+"""Connections to the daemon: its address, the token, and one request with a deadline.
+
+Rules
+-----
+- The token travels in a header only. It is given, or read from the variable FAILSOFT_TOKEN, or from the file that
+  FAILSOFT_TOKEN_FILE names.
+- Redirects are not followed: the token would go along. Proxies of the environment are not used.
+- A request has one deadline for all of it: an answer that trickles in is given up too. Answers are limited in size.
+- Error messages never contain the token.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.errors import FailsoftError, ManifestError
+
+if TYPE_CHECKING:
+    import httpx
+
+LARGEST_ANSWER = 8_000_000  # bytes
+_SHOWN = 300  # characters of an answer that is no problem document
+
+
+class DaemonError(FailsoftError):
+    """The daemon refused a request, or its answer makes no sense."""
+
+    def __init__(self, message: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem = dict(problem or {})  # the daemon's problem document (RFC 9457)
+
+
+class DaemonUnavailable(DaemonError):
+    """The daemon could not be reached, or did not answer in time."""
+
+
+class Address(NamedTuple):
+    """The address of a daemon."""
+
+    url: str  # without a slash at its end
+    host: str  # with the port, for messages
+
+
+def read_address(url: str, where: str) -> Address:
+    """Check the address of a daemon; ``where`` names the option in the error message."""
+    wanted = "give the address of a daemon, like https://failsoft.example:8321"
+    if not isinstance(url, str):
+        raise ManifestError(f"{where}: {url!r:.80} is not an address: {wanted}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ManifestError(f"{where}: {sanitise(url)!r:.80} is not an address ({error}): {wanted}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ManifestError(f"{where}: {sanitise(url)!r:.80} does not start with https:// or http://: {wanted}")
+    if parts.username or parts.password:
+        raise ManifestError(f"{where}: a token or password in an address ends up in logs: set FAILSOFT_TOKEN instead")
+    if parts.query or parts.fragment:
+        raise ManifestError(f"{where}: {sanitise(url)!r:.80} has a query or a fragment: {wanted}")
+    host = parts.hostname if port is None else f"{parts.hostname}:{port}"
+    return Address(url.rstrip("/"), host)
+
+
+def find_token(given: str | None) -> str:
+    """Return the token that is given, or that of the environment."""
+    token = given or os.environ.get("FAILSOFT_TOKEN")
+    if not token and (path := os.environ.get("FAILSOFT_TOKEN_FILE")):
+        try:
+            token = _read_token_file(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+            raise ManifestError(f"FAILSOFT_TOKEN_FILE: {path} has no token ({type(error).__name__})") from None
+    if not token:
+        raise ManifestError("the daemon wants a token: give token=…, or set FAILSOFT_TOKEN or FAILSOFT_TOKEN_FILE")
+    token = token.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ManifestError("the daemon's token has characters that no header can carry")
+    return token
+
+
+def _read_token_file(text: str) -> str:
+    """Return the token in a file: the file's text, or the first token of a daemon's own token file."""
+    if not text.lstrip().startswith("{"):
+        return text.strip()
+    return str(json.loads(text)["tokens"][0]["token"])
+
+
+def http_options(address: Address, token: str, timeout: float) -> dict[str, Any]:
+    """The arguments of an httpx client, sync or async."""
+    try:
+        import httpx
+    except ImportError:
+        raise FailsoftError('the client of the daemon needs httpx: pip install "failsoft[client]"') from None
+    return {
+        "base_url": address.url,
+        "headers": {"authorization": f"Bearer {token}", "accept": "application/json"},
+        "timeout": httpx.Timeout(timeout),
+        "follow_redirects": False,
+        "trust_env": False,
+        "limits": httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0),
+    }
+
+
+def post(client: httpx.Client, path: str, body: bytes, timeout: float) -> Any:
+    """Send a JSON body and return the JSON answer, all of it within ``timeout`` seconds."""
+    import httpx
+
+    deadline = time.monotonic() + timeout
+    try:
+        with client.stream(
+            "POST", path, content=body, headers={"content-type": "application/json"}, timeout=timeout
+        ) as answer:
+            parts, size = [], 0
+            for part in answer.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if time.monotonic() > deadline:
+                    raise DaemonUnavailable(f"no whole answer within {timeout:g} s")
+                if size > LARGEST_ANSWER:
+                    raise DaemonError("the answer is too large")
+            return read_answer(answer.status_code, b"".join(parts))
+    except httpx.TimeoutException:
+        raise DaemonUnavailable(f"no answer within {timeout:g} s") from None
+    except httpx.HTTPError as error:
+        raise DaemonUnavailable(sanitise(f"{type(error).__name__}: {error}")) from None
+
+
+def read_answer(status: int, content: bytes) -> Any:
+    """Return the JSON value of an answer; raise ``DaemonError`` for any other answer."""
+    try:
+        value = json.loads(content) if content else None
+    except (ValueError, RecursionError):
+        value = None if status >= 400 else _NOT_JSON
+    if 200 <= status < 300:
+        if value is _NOT_JSON:
+            raise DaemonError("the answer is not JSON", status)
+        return value
+    problem = value if isinstance(value, dict) else {}
+    said = problem.get("detail") or problem.get("title") or content[:_SHOWN].decode("utf-8", "replace")
+    kind = DaemonUnavailable if status in (429, 502, 503, 504) else DaemonError
+    raise kind(sanitise(f"{status}: {said}"), status, problem)
+
+
+_NOT_JSON: Any = object()

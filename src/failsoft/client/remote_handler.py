@@ -1,0 +1,135 @@
+"""An Error Handler on another machine, with the built-in one in reserve.
+
+Rules
+-----
+- The daemon has ``timeout`` (100 ms). If it is slow, away, or its answer makes no sense, ``handle`` raises: then the
+  runtime's built-in handler decides, and the event ``HandlerFailed`` says why.
+- After ``FAILURES`` failures in a row it is not asked for ``PAUSE``; then one call asks it again.
+- A decision that is impossible or unsafe by the report counts as a failure, and is not followed.
+- The reason of a decision names the daemon, so a trace shows who decided.
+- Requests run on OS threads, so one handler serves any number of event loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import threading
+import time
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, post, read_address
+from failsoft.core.model.durations import seconds
+from failsoft.core.model.json_values import plain
+from failsoft.core.model.options import BreakerOptions
+from failsoft.core.model.outcome import Decision
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.resilience import circuit_breaker
+from failsoft.core.resilience.circuit_breaker import Refusal, Ticket
+from failsoft.core.resilience.error_handler import ErrorReport, accept_decision
+
+if TYPE_CHECKING:
+    import httpx
+
+    from failsoft.core.model.durations import Duration
+    from failsoft.core.resilience.circuit_breaker import Result
+
+FAILURES = 3
+PAUSE = "10s"
+_THREADS = 8
+_LEASE = 5.0  # seconds after which a probe that never reported is given up
+_BREAKER = BreakerOptions(failure_threshold=FAILURES, timeout=PAUSE)
+
+
+class RemoteHandler:
+    """Asks a daemon what to do about a failure: ``Runtime(error_handler="https://…")``.
+
+    ``token`` is that of the daemon, by default that of the environment (FAILSOFT_TOKEN).
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: Duration = "100ms") -> None:
+        self.address = read_address(url, "error_handler")
+        self.timeout = seconds(timeout)
+        self._token = find_token(token)
+        self._options = http_options(self.address, self._token, self.timeout)  # httpx is missing: say so now
+        self._lock = threading.Lock()
+        self._state = circuit_breaker.INITIAL
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make what a process needs for its requests: here, since it takes milliseconds."""
+        import httpx
+
+        self._owner = os.getpid()
+        self._client = httpx.Client(**self._options)
+        self._threads = ThreadPoolExecutor(_THREADS, "failsoft-remote-handler")
+        weakref.finalize(self, self._client.close)
+
+    async def handle(self, report: ErrorReport) -> Decision:
+        """Return the daemon's decision; raise ``DaemonError`` if there is none that can be followed."""
+        ticket = self._admit()
+        verdict: Result = "failure"
+        try:
+            decision = await self._ask(report)
+            verdict = "success"
+            return decision
+        except asyncio.CancelledError:
+            verdict = "neutral"
+            raise
+        finally:
+            with self._lock:
+                self._state = circuit_breaker.record(self._state, _BREAKER, ticket, verdict, now=time.monotonic())
+
+    def close(self) -> None:
+        """Close the connections. Failures from now on are decided by the built-in handler."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+
+    def _admit(self) -> Ticket:
+        with self._lock:
+            self._state, answer = circuit_breaker.admit(
+                self._state, _BREAKER, now=time.monotonic(), lease=self.timeout + _LEASE
+            )
+        if isinstance(answer, Refusal):
+            raise DaemonUnavailable(
+                f"{self.address.host} is not asked for another {answer.retry_after:.0f} s, after {FAILURES} failures"
+            )
+        return answer
+
+    async def _ask(self, report: ErrorReport) -> Decision:
+        asked = self._submit(report)
+        try:
+            answer = await asyncio.wait_for(asyncio.wrap_future(asked), self.timeout)
+        except TimeoutError:
+            raise DaemonUnavailable(f"{self.address.host}: no answer within {self.timeout:g} s") from None
+        except DaemonError as error:
+            raise type(error)(f"{self.address.host}: {error}", error.status, error.problem) from None
+        decision = _read_decision(answer, self.address.host)
+        if accept_decision(decision, report) is None:
+            raise DaemonError(f"{self.address.host} answered {decision.strategy}, which is impossible or unsafe here")
+        return decision
+
+    def _submit(self, report: ErrorReport) -> Future[Any]:
+        with self._lock:
+            if self._owner != os.getpid():  # a forked child must not use its parent's connections
+                self._begin()
+        return self._threads.submit(_post, self._client, report, self.timeout)
+
+
+def _post(client: httpx.Client, report: ErrorReport, timeout: float) -> Any:
+    body = json.dumps({"report": plain(report.to_dict())}, allow_nan=False).encode()
+    return post(client, "/v1/errors", body, timeout)
+
+
+def _read_decision(answer: object, host: str) -> Decision:
+    try:
+        decision = Decision.from_dict(answer)  # type: ignore[arg-type]  # whatever it is
+        if not (decision.delay is None or (type(decision.delay) in (int, float) and math.isfinite(decision.delay))):
+            raise ValueError(f"delay: {decision.delay!r:.40}")
+    except Exception as error:
+        raise DaemonError(sanitise(f"{host} answered no decision: {type(error).__name__}: {error}")) from None
+    return decision._replace(reason=f"{sanitise(str(decision.reason))} (decided by {host})")
