@@ -59,6 +59,12 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("Understanding errors", "failsoft", "", ("classify", "Override")),
     (
+        "Verification",
+        "failsoft",
+        "See [Find out what happened](../how-to/find-out-what-happened.md).",
+        ("Verified",),
+    ),
+    (
         "Options",
         "failsoft",
         "In place of any of these a mapping with the same keys will do. Times are read as seconds, whatever was written.",

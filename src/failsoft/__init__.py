@@ -15,6 +15,7 @@ from failsoft.core.model.fault import Code, ErrorStatusCode, Fault
 from failsoft.core.model.options import BreakerOptions, Fallback, Override, RetryOptions
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.model.partial import partial
+from failsoft.core.model.verified import Verified
 from failsoft.core.resilience.error_handler import ErrorReport, Handler, decide
 from failsoft.errors import (
     CallFailed,
@@ -57,6 +58,7 @@ __all__ = [
     "Turn",
     "TurnError",
     "TurnReport",
+    "Verified",
     "classify",
     "decide",
     "default_runtime",

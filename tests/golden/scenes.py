@@ -27,7 +27,7 @@ from tests.fakes import (
 )
 from tests.golden.recording import Scenario
 
-from failsoft import CallFailed, Decision, ErrorReport, NothingDone, Runtime, in_thread, partial
+from failsoft import CallFailed, Decision, ErrorReport, NothingDone, Runtime, Verified, in_thread, partial
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls
 from failsoft.stores.memory import MemoryStore
 from failsoft.testing import FaultPlan, VirtualClock, virtual_time
@@ -679,6 +679,19 @@ async def keys_and_undeclared_writes() -> None:
     await rt.call("charge", {"amount": 4}, idempotency_key="k1")
     await rt.call("send_email")
     await rt.call("step")
+
+
+@scene("verified")
+async def a_write_is_verified() -> None:
+    for answer in (Verified.happened("paid"), Verified.happened(), Verified.none(), Verified.unknown("no answer")):
+
+        async def verify(arguments: Any, key: Any, fault: Any, answer: Verified = answer) -> Verified:
+            return answer
+
+        rt = Runtime()
+        rt.add(Scripted(RESET, "paid"), id="pay", verify=verify)
+        async with rt.turn(id="t1") as turn:
+            turn.call("pay", {"amount": 4})
 
 
 # --- operation ----------------------------------------------------------------------------------------------------------

@@ -71,7 +71,12 @@ class Replayed(NamedTuple):
 def replay(events: Iterable[Record], policies: Iterable[Policy] = ()) -> list[Replayed]:
     """Decide every recorded decision about a failure again. The events are flat records."""
     book = tuple(policies)
-    return [_replay(event, book) for event in events if event["event_type"] in _DECIDED and "decision" in event]
+    return [_replay(event, book) for event in events if _is_decided(event)]
+
+
+def _is_decided(event: Record) -> bool:
+    """True if an event records a decision. None is made about a call that happened, as ``verify`` found out."""
+    return event["event_type"] in _DECIDED and event.get("decision", "verified") != "verified"
 
 
 def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:

@@ -103,8 +103,12 @@ def effects_of(fn: Callable[..., Any]) -> Layer:
     options = getattr(getattr(found, "__failsoft__", None), "options", None)
     if not isinstance(options, ToolOptions):
         return {}
-    said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key")}
-    layer = {name: value for name, value in said.items() if value is not None and (value or name == "idempotent")}
+    said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key", "verify")}
+    if options.verify is not None:
+        said |= {name: getattr(options, name) for name in ("verify_delay", "verify_timeout", "verify_key")}
+    layer = {name: value for name, value in said.items() if value is not None and value is not False}
+    if options.idempotent is False:
+        layer["idempotent"] = False
     return layer if options.requests == "one" else {**layer, "requests": options.requests}
 
 
@@ -237,7 +241,7 @@ def merge_retry(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) ->
 
 def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:
     """Refuse an idempotency key for a tool that has no parameter to receive it."""
-    if key is not None and options.idempotency_key is None:
+    if key is not None and options.key_parameter is None:
         where = f"{place}: " if place else ""
         raise ManifestError(
             f"{where}{options.id} takes no idempotency key: name its parameter with idempotency_key first"

@@ -49,6 +49,7 @@ LOOP_PREVENTED = "LoopPrevented"  # a call that keeps failing in this thread was
 RETRY_OFFERED = "RetryOffered"  # the user may ask for one more try
 OFFER_TAKEN = "OfferTaken"  # the user has asked for it
 NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would go unnoticed
+EFFECT_VERIFIED = "EffectVerified"  # the answer of verify about an attempt whose effect was unknown
 OFFER_CLEARED = "OfferCleared"  # a permanent failure: there is nothing to retry
 EXPLAIN_FAILED = "ExplainFailed"  # the user's explain function failed or was slow: the built-in text is used
 INTERNAL_ERROR = "InternalError"  # a contract bug, with the data to find it

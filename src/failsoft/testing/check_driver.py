@@ -48,6 +48,7 @@ _PURE = (
     "failsoft.runtime.call.pipeline",
     "failsoft.runtime.call.recovery",
     "failsoft.runtime.call.steps",
+    "failsoft.runtime.call.verification",
     "failsoft.testing.check_driver",
 )
 _OUTSIDE = {"_random", "_thread", "asyncio", "logging", "os", "posix", "queue", "random", "secrets", "socket", "sqlite3",
@@ -66,6 +67,7 @@ _ANSWERS: dict[type, tuple[type, ...]] = {
     step_types.Spend: (bool,),
     step_types.SwitchTo: (Switched,),
     step_types.TakeOffer: (bool, type(None)),
+    step_types.Verify: (step_types.VerifyReply,),
     step_types.Wait: (float, int),
 }
 
@@ -328,7 +330,7 @@ def describe(value: Any) -> Any:
 
 _CANDIDATE = [name for name in Candidate.__slots__ if name not in ("health", "invoke")]
 _OUTCOME = ["id", "tool", "status", "value", "attempts", "via", "duration", "fault", "decision", "missing", "partial",
-            "escalated", "recorded", "told"]  # fmt: skip
+            "escalated", "recorded", "told", "value_known"]  # fmt: skip
 
 
 def _name(step: Any) -> str:

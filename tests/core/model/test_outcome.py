@@ -92,7 +92,7 @@ def test_the_short_way_to_a_success_leads_to_the_same_outcome(label: str) -> Non
     short = succeed(7, "web_search", "found", 3, 0.5, label)
     long = Outcome(7, "web_search", "succeeded", "found", 3, "web_search", 0.5, label=label)
     for slot in Outcome.__slots__:
-        assert getattr(short, slot) == getattr(long, slot), slot
+        assert getattr(short, slot, None) == getattr(long, slot, None), slot
     assert short.to_dict() == long.to_dict()
 
 

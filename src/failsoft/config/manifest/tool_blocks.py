@@ -333,6 +333,15 @@ class OptionsBlock(SharedBlock):
         return _spread(layer, cooldown="breaker")
 
 
+class CodeBlock(OptionsBlock):
+    """The options of one tool in Python."""
+
+    verify: Any = as_written("Finds out what became of a write whose effect is unknown.")
+    verify_delay: Delay = as_written("How long after the attempt verify is asked.")
+    verify_timeout: Duration = as_written("How long verify may take.")
+    verify_key: Text | None = as_written("The parameter that receives a key which only verify uses.")
+
+
 class Tool(NamedTuple):
     """A tool in a manifest: its options as a layer, and its entry point."""
 

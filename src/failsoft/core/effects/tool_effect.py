@@ -64,6 +64,8 @@ def know_effect(
     if options.idempotent is not None:
         reason = f"{said} {'idempotent' if options.idempotent else 'not idempotent'}"
         return KnownEffect("write", said, reason, safe=options.idempotent)
+    if options.verify is not None:
+        return KnownEffect("write", "declared", "verify is given", safe=False)
     if undeclared == "as_specified":
         return UNKNOWN._replace(safe=False if foreign else None)
     from failsoft.core.effects.recognition import recognise  # lazy: only undeclared tools need the tables

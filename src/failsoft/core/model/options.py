@@ -294,6 +294,10 @@ class ToolOptions(Options):
     output: Any = None  # a type or a JSON Schema that the value must match
     check_types: bool = True  # whether calls by name check the types of their arguments
     accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
+    verify: Callable[..., Any] | None = None  # finds out what became of a write whose effect is unknown
+    verify_delay: float = Seconds(1.0, "1s")  # from the end of the attempt until it is verified
+    verify_timeout: float = Seconds(10.0, "10s")  # how long verify may take
+    verify_key: str | None = None  # the parameter that receives a key which only verify uses
 
     if TYPE_CHECKING:
 
@@ -321,6 +325,10 @@ class ToolOptions(Options):
             output: Any = ...,
             check_types: bool = ...,
             accept_partial: AcceptPartial = ...,
+            verify: Callable[..., Any] | None = ...,
+            verify_delay: Duration = ...,
+            verify_timeout: Duration = ...,
+            verify_key: str | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -370,13 +378,54 @@ class ToolOptions(Options):
         whole("queue", self.queue, least=0)
         if self.read_only and self.idempotent is False:
             raise ValueError("idempotent: a read-only tool is idempotent; drop one of the two")
+        self._check_verify()
+
+    def _check_verify(self) -> None:
+        duration(self, "verify_delay", zero=True)
+        duration(self, "verify_timeout")
+        if self.verify_key is not None:
+            word("verify_key", self.verify_key)
+            if self.verify is None:
+                raise ValueError("verify_key: there is no verify to use the key: give one, or use idempotency_key")
+        if self.verify is None:
+            return
+        if not (callable(self.verify) and _takes_three(self.verify)):
+            refuse("verify", self.verify, "is not a function verify(arguments, key, fault)")
+        if self.idempotency_key is not None:
+            raise ValueError(
+                "verify: with an idempotency_key the tool is repeated, so verify is never asked: name a key that the "
+                "service does not honour with verify_key, or drop one of the two"
+            )
+        if self.read_only or self.idempotent:
+            said = "read_only" if self.read_only else "idempotent"
+            raise ValueError(
+                f"verify: a tool that is {said} is repeated, so verify is never asked: drop one of the two"
+            )
 
     @property
     def safe_to_repeat(self) -> bool | None:
-        """True, False, or None if nothing is declared. An idempotency key makes a tool idempotent."""
+        """True, False, or None if nothing is declared. A key makes a tool idempotent, ``verify`` makes it a write."""
         if self.read_only or self.idempotent or self.idempotency_key is not None:
             return True
-        return self.idempotent
+        return False if self.verify is not None else self.idempotent
+
+    @property
+    def key_parameter(self) -> str | None:
+        """The parameter that receives a key, for the service or only for ``verify``."""
+        return self.verify_key if self.idempotency_key is None else self.idempotency_key
+
+
+def _takes_three(function: Callable[..., Any]) -> bool:
+    """True if a function can be called with three positional arguments, or does not say."""
+    from inspect import signature  # start-up: few tools have a verify
+
+    try:
+        signature(function).bind(None, None, None)
+    except ValueError:  # it has no signature
+        return True
+    except TypeError:
+        return False
+    return True
 
 
 def read_accept_partial(value: object) -> AcceptPartial:

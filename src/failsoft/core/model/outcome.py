@@ -63,6 +63,7 @@ class Outcome(Generic[T]):
         "_explanation",
         "_id",
         "_label",
+        "_value_lost",
         "attempts",
         "decision",
         "duration",
@@ -107,7 +108,7 @@ class Outcome(Generic[T]):
         self.status: Status = status  # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
         self.value = value  # what the tool returned
         self.attempts = attempts  # all attempts, fallbacks included; 0 if the call was refused or not run
-        self.via = via  # the tool that returned the value
+        self.via = via  # the tool that returned the value; "verify" if the value was lost and found again
         self.duration = duration  # seconds from start to end
         self.fault = fault  # the last failure; None for a success
         self.decision = decision  # what was done about the failure, and why
@@ -129,6 +130,15 @@ class Outcome(Generic[T]):
     def label(self) -> str:
         """The tool's name for people."""
         return self._label or self.tool.replace("_", " ")
+
+    @property
+    def value_known(self) -> bool:
+        """False for a call that has succeeded, as ``verify`` found out, but whose value is lost."""
+        return not getattr(self, "_value_lost", False)  # left unset by ``succeed``, which must be fast
+
+    def lose_value(self) -> None:
+        """Note that the call has succeeded, and that its value is not known."""
+        self._value_lost = True
 
     @property
     def explanation(self) -> Explanation:
@@ -171,6 +181,7 @@ class Outcome(Generic[T]):
             "escalated": self.escalated,
             "explanation": self.explanation.to_dict(),
             **({} if self.recorded is None else {"recorded": self.recorded}),
+            **({} if self.value_known else {"value_known": False}),
         }
 
     def _fields(self) -> tuple[Any, ...]:
@@ -188,7 +199,8 @@ class Outcome(Generic[T]):
                     self.tool, "an Outcome never equals a value: compare outcome.value, or use outcome.unwrap()"
                 )
             return NotImplemented
-        return (*self._fields(), self.partial) == (*other._fields(), other.partial)
+        mine, others = (self.partial, self.value_known), (other.partial, other.value_known)
+        return (*self._fields(), *mine) == (*other._fields(), *others)
 
     def __bool__(self) -> bool:
         """True, whatever the status: warn about a condition that a failed call passes."""
@@ -203,12 +215,13 @@ class Outcome(Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         texts = None if self._explanation is None else self.explanation
-        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial)
+        slots = None if self.value_known else (None, {"_value_lost": True})
+        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial), slots
 
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
         if self.status == "succeeded":
-            parts.append(f"value={_repr(self.value)}")
+            parts.append(f"value={_repr(self.value)}" if self.value_known else "value not known")
         if self.missing is not None:
             parts.append(f"missing={_repr(self.missing)}")
         if self.via is not None and self.via != self.tool:

@@ -12,6 +12,7 @@ from failsoft.core.classify import classify, key_of
 from failsoft.core.classify.exception_reader import read
 from failsoft.core.classify.nested import adopt_fault, failures_inside
 from failsoft.core.effects.call_effect import effect_of_call
+from failsoft.core.effects.verification import can_verify
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Fault
@@ -49,7 +50,8 @@ def classify_result(rt: InPlaceServices, call: Call, step: Classify) -> Fault | 
         effect = effect_of_call(fault, entered=result.entered, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
             fault = fault._replace(effect=effect)
-    call.report_effect(tool, "happened" if fault is None else fault.effect)
+    if fault is None or not can_verify(tool.options, fault, tool.safe_to_repeat):  # else its effect is reported then
+        call.report_effect(tool, "happened" if fault is None else fault.effect)
     return fault
 
 

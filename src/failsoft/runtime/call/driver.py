@@ -18,8 +18,19 @@ from failsoft.runtime.call.first_attempt import misfit_result
 from failsoft.runtime.call.in_place import IN_PLACE, interrupt
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Invoke, Progress
 from failsoft.runtime.call.pipeline import Pipeline
-from failsoft.runtime.call.steps import Consult, Consulted, Phrase, RecordWrite, Step, TakeOffer, Wait
+from failsoft.runtime.call.steps import (
+    Consult,
+    Consulted,
+    Phrase,
+    RecordWrite,
+    Step,
+    TakeOffer,
+    Verify,
+    VerifyReply,
+    Wait,
+)
 from failsoft.runtime.call.user_text import phrase
+from failsoft.runtime.call.verify import verify
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
 from failsoft.runtime.scope import SCOPE, reset_variable
 
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.persistence.effect_ledger import Answer
 
-    _Answer = AttemptResult | Consulted | Answer | bool | float | None
+    _Answer = AttemptResult | Consulted | VerifyReply | Answer | bool | float | None
 
 
 # --- on an event loop -------------------------------------------------------------------------------------------------
@@ -94,6 +105,8 @@ async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Phrase):
         await phrase(rt, call.turn, step.outcome)
         return None
+    if isinstance(step, Verify):
+        return await verify(rt, call, step)
     assert isinstance(step, Consult)
     return _consulted(rt, call, await rt.judgement.consult(call, step.report))
 
@@ -161,6 +174,8 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
         return rt.time.now()
     if isinstance(step, Phrase):
         return run_anywhere(lambda: phrase(rt, call.turn, step.outcome))
+    if isinstance(step, Verify):
+        return run_anywhere(lambda: verify(rt, call, step))
     assert isinstance(step, Consult)
     report = step.report
     return _consulted(rt, call, run_anywhere(lambda: rt.judgement.consult(call, report)))

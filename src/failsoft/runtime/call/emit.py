@@ -101,8 +101,9 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
         emit_abandoned(log, call, tool)
     passed = isinstance(error, ControlFlow)
     if call.write_record is not None and books.ledger is not None:
-        if passed or call.abandoned or not call.is_running:
-            books.ledger.end(call, acted=not passed and call.is_running)
+        acted = not passed and call.may_have_acted_now
+        if not acted or call.abandoned:
+            books.ledger.end(call, acted=acted)
         else:  # its tool may have acted, and its caller cannot be told
             books.ledger.abandon(call)
     if call.offer_taken and not call.attempts:

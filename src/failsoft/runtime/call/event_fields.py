@@ -10,7 +10,15 @@ from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.outcome import Decision, Outcome
+    from failsoft.core.model.verified import Verified
     from failsoft.runtime.call.model import AttemptResult
+
+
+VERIFIED = {
+    "happened": "Verified: it happened",
+    "none": "Verified: nothing was done",
+    "unknown": "Not verified: the effect stays unknown",
+}
 
 
 def milliseconds(seconds: float) -> float:
@@ -69,6 +77,22 @@ def recovery_fields(attempt: int, seconds: float) -> dict[str, Any]:
         "attempt": attempt,
         "recovery_ms": milliseconds(seconds),
     }
+
+
+def verified_fields(verified: Verified, attempt: int, delay: float, seconds: float) -> dict[str, Any]:
+    """The fields of ``EffectVerified``: ``delay`` before ``verify`` was asked, ``seconds`` until its answer."""
+    fields: dict[str, Any] = {
+        "message": VERIFIED[verified.answer],
+        "answer": verified.answer,
+        "attempt": attempt,
+        "delay_ms": milliseconds(delay),
+        "duration_ms": milliseconds(seconds),
+    }
+    if verified.answer == "happened":
+        fields["value_known"] = verified.value_known
+    if verified.reason:
+        fields["reason"] = verified.reason
+    return fields
 
 
 def failed_fields(outcome: Outcome[Any], fault: Fault, safe_to_repeat: bool | None) -> dict[str, Any]:

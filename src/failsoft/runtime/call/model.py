@@ -97,6 +97,7 @@ class Call:
         "tool",
         "turn",
         "typed",
+        "verifying",
         "waiting",
         "withdraw",
         "write_record",
@@ -148,6 +149,7 @@ class Call:
         self.abandoned = False  # the turn has gone on without it, so there is no further retry
         self.end_recorded = False  # its turn has recorded its end
         self.waiting = False  # for its next attempt to begin: it can be ended without an effect
+        self.verifying = False  # its tool has ended, and it is not known yet whether it has acted
         self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun
         self.attempts_ended = 0  # attempts that have ended
         self.admitted = False  # a closed circuit has admitted an attempt
@@ -193,6 +195,11 @@ class Call:
     def is_running(self) -> bool:
         """True if the tool is running."""
         return self.invoked and not self.waiting
+
+    @property
+    def may_have_acted_now(self) -> bool:
+        """True if its tool may have acted, should the call end at this moment: it runs, or it is being verified."""
+        return self.is_running or self.verifying
 
     def begin(self) -> None:
         """Note that the wait for a slot, a thread or a process is over: the tool runs now."""
@@ -282,12 +289,29 @@ class Call:
             checked = tool.argument_check(kwargs)
             if isinstance(checked, dict):  # else they do not fit, and the tool is not run
                 kwargs = checked
-        parameter = tool.options.idempotency_key
+        parameter = tool.options.key_parameter
         if parameter is None or parameter in kwargs:
             return kwargs
         if self.key is None:
             self.key, self.key_made = rt.new_key(), True
         return {**kwargs, parameter: self.key}
+
+    def named_arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
+        """Return the arguments by name, positional ones and the defaults of the signature included."""
+        arguments = dict(self.arguments(rt, tool))
+        signature = tool.signature() if tool.command is None else None
+        if signature is None:
+            return arguments
+        try:
+            bound = signature.bind(*self.args, **arguments)
+        except TypeError:  # they did not fit, and the tool said so
+            return arguments
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                named |= named.pop(name)
+        return named
 
     @property
     def fits_exactly(self) -> bool:

@@ -24,6 +24,7 @@ from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.model.partial import Partial, more_complete
+from failsoft.core.model.verified import Verified
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import decide, refuse_retry
 from failsoft.core.resilience.retry import Retry
@@ -84,9 +85,7 @@ class Pipeline(Recovery):
         while True:
             fault: Fault | None = None
             if result is None:
-                fault = yield from self._enter()
-                if fault is None:
-                    result = yield from self._attempt()
+                fault, result = yield from self._enter_and_attempt()
             if result is not None:
                 result, fault = yield from self._examine(result)
                 if fault is None:
@@ -94,6 +93,8 @@ class Pipeline(Recovery):
                     return (yield from self._succeed(result, self._part and _PARTIAL))
             assert fault is not None
             fault, decision = yield from self._decide(fault, result)
+            if isinstance(decision, Verified):
+                return (yield from self._succeed_verified(decision, fault))
             if decision.strategy == "retry" and (decision.delay or self._may_act_since(fault)):
                 decision = yield from self._prepare_retry(decision, fault)
             if decision.strategy == "retry":
@@ -110,6 +111,11 @@ class Pipeline(Recovery):
             return (yield from self._fail(decision))
 
     # -- before an attempt ---------------------------------------------------------------------------------------------
+
+    def _enter_and_attempt(self) -> Generator[Step, Any, tuple[Fault | None, AttemptResult | None]]:
+        """Make an attempt if nothing is in its way: return its result, or the fault that kept it from starting."""
+        fault = yield from self._enter()
+        return (None, (yield from self._attempt())) if fault is None else (fault, None)
 
     def _enter(self) -> Generator[Step, Any, Fault | None]:
         """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting."""

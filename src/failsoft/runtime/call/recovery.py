@@ -8,9 +8,10 @@ are pure functions of ``core.resilience``.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.classify.nested import has_failures_inside
+from failsoft.core.effects.verification import can_verify
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Code, Effect, Fault
@@ -49,31 +50,30 @@ from failsoft.runtime.call.steps import (
     make_emit_retry,
     make_spend,
 )
+from failsoft.runtime.call.verification import Verification
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
     from failsoft.core.model.partial import Partial
+    from failsoft.core.model.verified import Verified
     from failsoft.core.resilience.circuit_breaker import Ticket
 
+VERIFIED = Decision(cast("Strategy", "verified"), "It happened, as verify found out")  # only shown in the event
 _BUDGET_SPENT = "the retry budget is spent"
 _make_decision: Callable[[tuple[Strategy, str, float | None, str | None]], Decision] = maker(Decision)
 
 Steps = Generator[Step, Any, None]
 
 
-class Recovery:
+class Recovery(Verification):
     """The state of one call in the pipeline, and the decision after a failure."""
 
     __slots__ = (
-        "_abandoned",
         "_best",
-        "_call",
-        "_candidate",
         "_effect",
         "_fallbacks",
         "_giver",
         "_later",
-        "_now",
         "_options",
         "_part",
         "_primary",
@@ -103,19 +103,28 @@ class Recovery:
         self._report: ErrorReport | None = None  # on the latest failure
         self._now = call.started  # the time that the latest answer gave
         self._abandoned = False  # the turn has gone on without the call, as the latest answer said
+        self._checked = None  # by ``verify``, after the latest failure
 
     @property
     def candidate(self) -> Candidate:
         """The tool that is being tried."""
         return self._candidate
 
-    def _decide(self, fault: Fault, result: AttemptResult | None) -> Generator[Step, Any, tuple[Fault, Decision]]:
-        """Decide what follows a failure or a refusal; return the fault with what was learnt about it."""
+    def _decide(
+        self, fault: Fault, result: AttemptResult | None
+    ) -> Generator[Step, Any, tuple[Fault, Decision | Verified]]:
+        """Decide what follows a failure or a refusal; return the fault with what was learnt about it.
+
+        No decision is needed if the tool has acted: the answer of ``verify`` is returned in its place.
+        """
         call, candidate = self._call, self._candidate
-        candidate.add_effect(fault.effect)
-        if fault.effect != self._effect:
-            self._effect = worst_effect((self._effect, fault.effect))
-        standing, retry = yield from self._plan(fault, result)
+        fault, standing, retry = yield from self._plan(fault, result)
+        verified = self._checked
+        if verified is not None and verified.answer == "happened":
+            self._report = self._make_report(fault, standing, retry)
+            yield from self._emit_failure(fault, result, VERIFIED, handled=False)
+            return fault, verified
+        self._add_effect(fault)
         if not isinstance(retry, Retry) and retry.cut_off and fault.rule != builtin_faults.TOOL_TIMEOUT:
             fault = fault._replace(reason=f"{fault.reason}; {retry.why}")  # the text of a timeout is fixed
         own = result is not None and result.entered and candidate.tool is call.tool
@@ -151,6 +160,12 @@ class Recovery:
             candidate.count_retry()
         return fault, decision
 
+    def _add_effect(self, fault: Fault) -> None:
+        """Take in the effect of the latest failure."""
+        self._candidate.add_effect(fault.effect)
+        if fault.effect != self._effect:
+            self._effect = worst_effect((self._effect, fault.effect))
+
     def _is_plain_retry(self, fault: Fault, standing: Standing, result: AttemptResult) -> bool:
         """True if a planned retry needs no report: nothing else could be decided, and its event says nothing unusual."""
         call, candidate, options = self._call, self._candidate, self._options
@@ -180,17 +195,20 @@ class Recovery:
 
     def _plan(
         self, fault: Fault, result: AttemptResult | None
-    ) -> Generator[Step, Any, tuple[Standing, Retry | NoRetry]]:
-        """Have a failure counted, and work out whether there can be a retry."""
+    ) -> Generator[Step, Any, tuple[Fault, Standing, Retry | NoRetry]]:
+        """Have a failure counted and verified, and work out whether there can be a retry."""
         call, candidate = self._call, self._candidate
         if result is None:
-            return (yield from self._plan_refused(fault))
+            return (fault, *(yield from self._plan_refused(fault)))
         nested = result.error is not None and has_failures_inside(result.error)
         ticket = candidate.count_failure(fault, result)
         call.admitted |= not candidate.probing
         hold = bool(fault.retry_after) and fault.retryable and result.entered and not nested
         verdict = verdict_on(fault, entered=result.entered)
         standing: Standing = yield make_assess((candidate, fault, result.entered, ticket, verdict, hold))
+        self._now = standing.now
+        if fault.effect == "unknown" and can_verify(candidate.tool.options, fault, candidate.tool.safe_to_repeat):
+            fault, standing = yield from self._verify(fault, standing, running=result.still_running)
         wish = self._take_in(standing, fault)
         retry = candidate.plan_retry(fault, result, wish=wish, waited=call.hinted_wait, jitter=standing.jitter)
         if isinstance(retry, Retry):
@@ -205,7 +223,9 @@ class Recovery:
             record = yield AskMemory(candidate.family)
             if record is not None:
                 retry = NoRetry(f"retries {record}")
-        return standing, retry
+        if self._checked is not None and self._checked.reason and isinstance(retry, NoRetry):
+            retry = retry._replace(why=f"{retry.why}; not verified: {self._checked.reason}")
+        return fault, standing, retry
 
     def _plan_refused(self, fault: Fault) -> Generator[Step, Any, tuple[Standing, Retry | NoRetry]]:
         """Only the end of a rate hold is worth waiting for."""
@@ -336,7 +356,8 @@ class Recovery:
             fields = refusal_fields(report, decision, handled=handled)
             yield Emit(events.CALL_HELD if waits else events.CALL_REFUSED, tool, fields)
             return
-        decided = self._now - result.ended if self._options.consults else None
+        decided = self._now - result.ended if self._options.consults or self._checked is not None else None
+        self._checked = None
         yield Emit(events.TOOL_ERROR, tool, failure_fields(report, decision, result, handled=handled, decided=decided))
         if fault.category == "internal_contract_bug" and not fault.rule.startswith(builtin_faults.NESTED):
             yield EmitBug(tool, fault)
@@ -351,6 +372,6 @@ class Recovery:
 
     def can_be_replaced(self, fault: Fault) -> Generator[Step, Any, bool]:
         """True if a fallback would replace the called tool, were it refused with this fault."""
-        standing, retry = yield from self._plan(fault, None)
+        fault, standing, retry = yield from self._plan(fault, None)
         self._fallbacks = yield from self._find_fallbacks(fault, [])
         return decide(self._make_report(fault, standing, retry)).strategy == "alternative_tool"

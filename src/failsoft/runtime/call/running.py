@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: a timer must not be armed again for 0 s
 
-WaitsFor = Literal["tool", "next attempt"]
+WaitsFor = Literal["tool", "next attempt", "verify"]
 
 
 class RunningCall(NamedTuple):
@@ -41,7 +41,7 @@ class RunningCall(NamedTuple):
     since: str  # ISO time
     seconds: float  # so far
     attempt: int  # the number of the current attempt
-    waits_for: WaitsFor  # the tool's answer, or the start of the next attempt (backoff, a slot, a worker)
+    waits_for: WaitsFor  # the tool's answer, the start of the next attempt (backoff, a slot, a worker), or verify
 
 
 class _Found(NamedTuple):
@@ -106,8 +106,8 @@ def _of_light(light: LightAttempt, tool: Any, started: float) -> _Found:
 
 def _of_call(call: Call) -> _Found:
     turn_id = None if call.turn is None else call.turn.id
-    waits_for: WaitsFor = "tool" if call.is_running else "next attempt"
-    attempt = call.attempts if call.is_running else call.attempts_ended + 1
+    waits_for: WaitsFor = "verify" if call.verifying else "tool" if call.is_running else "next attempt"
+    attempt = call.attempts + (waits_for == "next attempt")
     name = call.shown_id
     key = (turn_id or call.tool.id, name)
     parent_id = None if call.parent is None else call.parent.shown_id

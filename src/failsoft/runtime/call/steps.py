@@ -1,8 +1,8 @@
 """The steps of the pipeline, and the answers that a driver gives to them.
 
 The pipeline decides and yields steps. A driver performs each step and sends the answer back. Only ``Invoke``, ``Wait``,
-``Consult``, ``Phrase``, ``TakeOffer`` and ``RecordWrite`` take time; ``in_place`` answers the others at once. Time, random
-numbers and the state of others reach the pipeline in these answers and in no other way.
+``Verify``, ``Consult``, ``Phrase``, ``TakeOffer`` and ``RecordWrite`` take time; ``in_place`` answers the others at once.
+Time, random numbers and the state of others reach the pipeline in these answers and in no other way.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.fault import Effect, Fault
     from failsoft.core.model.options import Fallback
     from failsoft.core.model.outcome import Decision
+    from failsoft.core.model.verified import Verified
     from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
     from failsoft.core.resilience.error_handler import ErrorReport
     from failsoft.core.resilience.policy import Policy
@@ -162,6 +163,22 @@ class Consulted(NamedTuple):
     """The answer to ``Consult``."""
 
     decision: Decision | None  # None: it failed, or took too long
+    now: float
+    turn_left: float | None
+    abandoned: bool
+
+
+class Verify(NamedTuple):
+    """Ask the tool's ``verify`` what became of an attempt. The answer is a ``VerifyReply``."""
+
+    tool: Tool
+    fault: Fault
+
+
+class VerifyReply(NamedTuple):
+    """The answer to ``Verify``."""
+
+    verified: Verified
     now: float
     turn_left: float | None
     abandoned: bool
@@ -312,5 +329,5 @@ InPlaceStep = (
     | NoteOutcome
     | Escalate
 )
-Step = Invoke | RecordWrite | TakeOffer | Wait | Consult | Phrase | InPlaceStep
+Step = Invoke | RecordWrite | TakeOffer | Wait | Verify | Consult | Phrase | InPlaceStep
 CallSteps = Generator[Step, Any, Outcome[Any]]

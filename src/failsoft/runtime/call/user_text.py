@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.observe import events
-from failsoft.runtime.execution.clock import outside_finished, outside_started
+from failsoft.runtime.call.own_thread import run_in_own_thread
 
 if TYPE_CHECKING:
     from failsoft.analysis.turn_report import TurnReport
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.call.model import CallTurn
     from failsoft.runtime.call.ports import PhraserServices
-    from failsoft.runtime.execution.thread_pool import Job
 
 PATIENCE = 2.0  # seconds
 
@@ -111,34 +109,5 @@ async def _ask_phraser(rt: PhraserServices, facts: Mapping[str, Any]) -> Any:
     assert phraser is not None
     if inspect.iscoroutinefunction(phraser) or inspect.iscoroutinefunction(getattr(phraser, "__call__", None)):  # noqa: B004
         return await phraser(facts)  # type: ignore[misc]  # it is a coroutine
-    made = await _in_thread(rt, lambda: phraser(facts))
+    made = await run_in_own_thread(rt.places.thread_pool, lambda: phraser(facts), "phrase it in")
     return await made if inspect.isawaitable(made) else made
-
-
-async def _in_thread(rt: PhraserServices, do: Callable[[], Any]) -> Any:
-    """Run a blocking function in a daemon thread, which the end of the program does not wait for."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def resolve() -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    def done(_: Job) -> None:
-        with suppress(RuntimeError):  # the loop has been closed
-            loop.call_soon_threadsafe(resolve)
-
-    job = rt.places.thread_pool.submit(do, done)
-    if job is None:
-        raise RuntimeError("no thread is left to phrase it in")
-    outside_started(loop)
-    try:
-        await ended
-    except BaseException:
-        rt.places.thread_pool.abandon(job)
-        raise
-    finally:
-        outside_finished(loop)
-    if job.error is not None:
-        raise job.error if isinstance(job.error, Exception) else RuntimeError(f"ended with {job.error!r}")
-    return job.value

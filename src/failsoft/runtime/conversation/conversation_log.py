@@ -243,7 +243,7 @@ class ConversationLog:
 
     def note_abandoned(self, call: ThreadCall) -> None:
         """Note a call whose caller was cancelled, if it must not run twice: a framework may resume and repeat it."""
-        if call.thread is None or call.is_inner or not call.is_running or _mark(call) is None:
+        if call.thread is None or call.is_inner or not call.may_have_acted_now or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
         left: Outcome[Any] = Outcome(
@@ -253,7 +253,7 @@ class ConversationLog:
 
     def note_unanswered(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
         """Note a call that was ended with its turn or its caller. ``made`` is the call if its tool was running."""
-        same = _mark(made) if made is not None and made.is_running else None
+        same = _mark(made) if made is not None and made.may_have_acted_now else None
         expires = self._rt.time.now() + DANGLES_FOR
         call = Dangling(outcome.id, outcome.tool, outcome.explanation.model, turn_id, same, expires=expires)
         with self._lock:

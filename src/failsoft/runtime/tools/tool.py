@@ -112,7 +112,7 @@ class Tool:
 
             self.target = target_of(fn)
         # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
-        special = (self.slots, self.target, command, options.output, options.idempotency_key)
+        special = (self.slots, self.target, command, options.output, options.key_parameter)
         self.fast_eligible = all(thing is None for thing in special)
         self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none
         self._choose_fast_path()
@@ -123,8 +123,8 @@ class Tool:
         unchecked = command is not None or not options.check_types
         self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
         self._absent: set[str] = set()  # fallbacks that a warning has named
-        if options.idempotency_key is not None:
-            self._refuse_missing_parameter(options.idempotency_key)
+        if options.key_parameter is not None:
+            self._refuse_missing_parameter(options.key_parameter)
         if options.defaults and (unknown := self.unknown_arguments(options.defaults)):
             raise ManifestError(f"defaults: the function has no parameter {unknown}")
         self.renew_ticket()
@@ -241,7 +241,8 @@ class Tool:
         parameters = {} if signature is None else signature.parameters
         if name not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             raise ManifestError(
-                f"idempotency_key: the function has no parameter {name!r} to receive it: add one, or name another"
+                f"{'verify' if self.options.idempotency_key is None else 'idempotency'}_key: the function has no parameter "
+                f"{name!r} to receive it: add one, or name another"
             )
 
     def _checker(self, output: Any) -> Callable[[Any], None]:

@@ -97,7 +97,7 @@ def schema_of(tool: Tool) -> Mapping[str, Any]:
     signature = tool.signature()
     if tool.command is not None or signature is None:
         return {"type": "object"}
-    parameters = [p for p in signature.parameters.values() if p.name != tool.options.idempotency_key]
+    parameters = [p for p in signature.parameters.values() if p.name != tool.options.key_parameter]
     return _typed(tool.fn, parameters) or _named(parameters)
 
 

@@ -1,0 +1,83 @@
+"""Verification: decide when a ``verify`` is asked about a write, and what follows from its answer.
+
+Rules
+-----
+- It is asked after an attempt whose effect is unknown, and only about a tool that must not be repeated.
+- It is not asked while the attempt may still act: while the tool runs on after its deadline, or a task that it started.
+- It is asked ``verify_delay`` after the attempt, within the time that the turn has left.
+- ``happened``: the call has succeeded. Without a value, ``outcome.value_known`` is false.
+- ``none``: the effect of the attempt is none. Retries and fallbacks follow as after any such failure.
+- ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
+- An answer that is not a ``Verified``, or a made-up one, means ``unknown``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from failsoft.core.model.durations import text
+from failsoft.core.model.verified import NO_VALUE, Verified, VerifyAnswer
+from failsoft.core.redact.sanitise import sanitise
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.options import ToolOptions
+
+STILL_RUNS = "the attempt still runs"
+TASK_RUNS = "a task of the attempt may still act"
+ACTED_SINCE = "a task of the attempt may have acted meanwhile"
+NO_TIME = "the turn's time is up"
+
+
+def can_verify(options: ToolOptions, fault: Fault, safe: bool | None) -> bool:
+    """True if there is a ``verify`` to find out about this failure. ``safe``: the tool may be repeated."""
+    return options.verify is not None and fault.effect == "unknown" and safe is False
+
+
+def why_not_asked(*, running: bool, turn_left: float | None, abandoned: bool, delay: float) -> str | None:
+    """Return why ``verify`` is not asked; None if it is.
+
+    ``running``: the abandoned attempt still runs. ``turn_left``: seconds until the turn's deadline. ``abandoned``: the
+    turn has gone on without the call.
+    """
+    if running:
+        return STILL_RUNS
+    if abandoned or (turn_left is not None and turn_left <= delay):
+        return NO_TIME
+    return None
+
+
+def limit_verify(timeout: float, turn_left: float | None) -> float:
+    """Return the seconds that ``verify`` may take: its own timeout, or the turn's time if that is less."""
+    return timeout if turn_left is None else max(0.0, min(timeout, turn_left))
+
+
+def read_verified(answer: object) -> Verified:
+    """Read what a ``verify`` returned. Anything but a proper answer is ``unknown``, with the reason."""
+    if not isinstance(answer, Verified):
+        return Verified.unknown(
+            f"verify returned {_name_type(answer)}: return Verified.happened(value), .none() or .unknown()"
+        )
+    said: object = answer.answer
+    if not isinstance(said, str) or said not in get_args(VerifyAnswer):
+        return Verified.unknown(f"verify returned a Verified with the answer {sanitise(said)}")
+    return answer._replace(reason=sanitise(answer.reason) if answer.answer == "unknown" and answer.reason else "")
+
+
+def late_verify(limit: float) -> Verified:
+    """The answer of a ``verify`` that took too long."""
+    return Verified.unknown(f"verify gave no answer within {text(limit)}")
+
+
+def without_value(verified: Verified, reason: str) -> Verified:
+    """The same answer without its value, which cannot be used."""
+    return verified._replace(value=NO_VALUE, reason=reason)
+
+
+def fault_after(fault: Fault, verified: Verified) -> Fault:
+    """Return the fault with the effect that was found out, on the author's word."""
+    return fault if verified.answer == "unknown" else fault._replace(effect=verified.answer, source="stated")
+
+
+def _name_type(answer: object) -> str:
+    return "nothing" if answer is None else sanitise(type(answer).__name__)

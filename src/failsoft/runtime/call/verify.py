@@ -1,0 +1,118 @@
+"""Ask a tool's ``verify`` what became of an attempt, without depending on it.
+
+Rules
+-----
+- It has ``verify_timeout``, in a turn at most the time that is left. Then it is cancelled and no longer waited for; a
+  plain function goes on in its OS thread.
+- If it is slow, raises or returns anything but a ``Verified``, the effect stays unknown, and the event says why.
+- It holds no slot of the tool. What it calls is shown inside the call, but says nothing about the call's effect.
+- It is not asked while a task that the attempt has started may still act, and ``none`` is not believed if such a task
+  has acted meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.effects.verification import (
+    ACTED_SINCE,
+    NO_TIME,
+    TASK_RUNS,
+    late_verify,
+    limit_verify,
+    read_verified,
+    without_value,
+)
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.verified import Verified
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.runtime.call.attempt_result import unawaited
+from failsoft.runtime.call.model import Call
+from failsoft.runtime.call.own_thread import run_in_own_thread
+from failsoft.runtime.call.steps import VerifyReply
+from failsoft.runtime.scope import SCOPE
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call.ports import AttemptServices
+    from failsoft.runtime.call.steps import Verify
+    from failsoft.runtime.tools.tool import Tool
+
+
+async def verify(rt: AttemptServices, call: Call, step: Verify) -> VerifyReply:
+    """Ask ``verify`` about the latest attempt of a call."""
+    left = None if call.turn is None else call.turn.left()
+    if call.abandoned or (left is not None and left <= 0):
+        return _reply(rt, call, Verified.unknown(NO_TIME))
+    if call.inside:
+        return _reply(rt, call, Verified.unknown(TASK_RUNS))
+    before, call.acted, call.wrote = (call.acted, call.wrote), False, False
+    try:
+        verified = await _ask_in_time(rt, call, step, limit_verify(step.tool.options.verify_timeout, left))
+    except BaseException:
+        call.acted, call.wrote = before
+        raise
+    if verified.answer == "none" and call.may_have_acted_inside:
+        verified = Verified.unknown(ACTED_SINCE)
+    if verified.answer != "none":
+        call.acted, call.wrote = before
+    return _reply(rt, call, verified)
+
+
+def _reply(rt: AttemptServices, call: Call, verified: Verified) -> VerifyReply:
+    return VerifyReply(verified, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
+
+
+async def _ask_in_time(rt: AttemptServices, call: Call, step: Verify, limit: float) -> Verified:
+    asking = asyncio.ensure_future(_ask(rt, call, step.tool, step.fault))
+    try:
+        await asyncio.wait([asking], timeout=limit)
+        if not asking.done():
+            return late_verify(limit)
+        return _check_value(step.tool, read_verified(asking.result()))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        return Verified.unknown("verify cancelled itself")
+    except Exception as error:
+        return Verified.unknown(sanitise(f"verify raised {type(error).__name__}: {error}"))
+    finally:
+        if not asking.done():
+            asking.cancel()  # do not wait: a verify that ignores cancellation must not delay the call
+            asking.add_done_callback(_forget)
+
+
+def _forget(asked: asyncio.Future[Any]) -> None:
+    if not asked.cancelled():
+        asked.exception()  # retrieve it, or asyncio logs a warning
+
+
+async def _ask(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any:
+    ask = tool.options.verify
+    assert ask is not None
+    SCOPE.set(_stand_in(call))  # for this task only
+    arguments = call.named_arguments(rt.time, tool)
+    key = arguments.get(tool.options.verify_key, call.key) if tool.options.verify_key is not None else call.key
+    if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
+        return await ask(arguments, key, fault)
+    answer = await run_in_own_thread(rt.places.thread_pool, lambda: ask(arguments, key, fault), "verify it in")
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _stand_in(call: Call) -> Call:
+    """A scope with the call's id for what ``verify`` calls. Its effects must not count for the call."""
+    scope = Call(
+        call.id, call.tool, call.args, call.kwargs, call.started, turn=call.turn, parent=call.parent,
+        thread=call.thread, tenant=call.tenant,
+    )  # fmt: skip
+    scope.caller = call.caller
+    return scope
+
+
+def _check_value(tool: Tool, verified: Verified) -> Verified:
+    """Drop a value that the tool could not have returned."""
+    if not verified.value_known or verified.answer != "happened":
+        return verified
+    wrong = unawaited(tool, verified.value) or tool.check_output(verified.value)
+    return verified if wrong is None else without_value(verified, f"the value cannot be used: {wrong.message}")
