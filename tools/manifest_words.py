@@ -240,7 +240,7 @@ SECTIONS = (
         "See [Turns](../concepts/turns.md).",
         lambda block: {"turn": block},
         {},
-        {"timeout": "1m", "timeout_ms": "60000", "on_timeout": "cancel"},
+        {"timeout": "1m", "timeout_ms": "60000", "on_timeout": "cancel", "max_calls": "50", "max_calls_per_tool": "10"},
     ),
     Section(
         "PolicyBlock",
@@ -318,7 +318,14 @@ PLANS = (
         "",
         lambda block: block,
         {"calls": [_CALL]},
-        {"timeout": "30s", "timeout_ms": "30000", "thread": "chat-42", "calls": "[{tool: search}]"},
+        {
+            "timeout": "30s",
+            "timeout_ms": "30000",
+            "max_calls": "20",
+            "max_calls_per_tool": "5",
+            "thread": "chat-42",
+            "calls": "[{tool: search}]",
+        },
     ),
     Section(
         "CallBlock",

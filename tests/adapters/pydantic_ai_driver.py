@@ -83,7 +83,7 @@ def failing(*errors: Any) -> tuple[Callable[[], Any], list[int]]:
 
 
 def agent_with(runtime: Runtime, *tools: Any, make: Any = pydantic_ai.Agent, **options: Any) -> Any:
-    known = ("graceful", "tool_failed", "trusted", "timeout", "on_report")
+    known = ("graceful", "tool_failed", "trusted", "timeout", "max_calls", "max_calls_per_tool", "on_report")
     rules = {name: options.pop(name) for name in known if name in options}
     return make("test", tools=tools, capabilities=[Failsoft(runtime, **rules)], **{"retries": 9, **options})
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 from tests.adapters.story import SCENES, Story, tell, transcript
-from tests.fakes import OFTEN, virtual
+from tests.fakes import OFTEN, Scripted, virtual
 
 from failsoft import Runtime
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls, run_tool_calls_sync
@@ -772,3 +772,16 @@ def test_a_call_whose_id_is_taken_is_still_known_by_it_after_a_crash() -> None:
 
     run(rt, chat("pay", {"amount": 1}), chat("pay", {"amount": 2}), thread="t")
     assert max(map(len, seen)) == 2
+
+
+@virtual
+async def test_the_calls_of_a_response_may_be_limited() -> None:
+    rt = Runtime()
+    rt.add(Scripted("found"), id="search")
+    asked = [
+        {"id": f"c{number}", "type": "function", "function": {"name": "search", "arguments": "{}"}} for number in "123"
+    ]
+    for limits in ({"max_calls": 2}, {"max_calls_per_tool": 2}):
+        answers = await run_tool_calls(rt, asked, **limits)  # type: ignore[arg-type]
+        assert [answer["content"] for answer in answers[:2]] == ["found", "found"]
+        assert "in this turn" in answers[2]["content"]

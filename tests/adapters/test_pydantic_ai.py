@@ -710,6 +710,19 @@ def test_the_turns_deadline_ends_no_run() -> None:
     assert second.startswith("search was not run: the time for this turn was up.")
 
 
+@pytest.mark.parametrize("option", ["max_calls", "max_calls_per_tool"])
+def test_a_run_makes_no_more_calls_than_it_may(option: str) -> None:
+    ran: list[int] = []
+
+    async def search() -> str:
+        ran.append(1)
+        return "found"
+
+    first, second = texts(talk(agent_with(Runtime(), search, **{option: 1}), "search", "search"))
+    assert (first, len(ran)) == ("found", 1)
+    assert "in this turn" in second
+
+
 def test_a_disabled_tool_is_not_offered() -> None:
     async def other() -> str:
         return "fine"
@@ -853,6 +866,7 @@ RUNTIME: Any = Runtime()
         ),
         (lambda: Failsoft(RUNTIME, trusted="github"), "trusted: 'github' is not a list of texts: write {\"github\"}"),
         (lambda: Failsoft(RUNTIME, timeout=30), 'timeout: 30 has no unit: write "30s"'),
+        (lambda: Failsoft(RUNTIME, max_calls=0), "max_calls: 0 is not a whole number of at least 1"),
         (lambda: Failsoft(RUNTIME, on_report=[]), "on_report: [] cannot be called: give a function"),
         (
             lambda: Agent(config=False),

@@ -69,7 +69,7 @@ PROTECTIONS: dict[int, Protection] = {
     9: Protection(
         "only transient failures of attempts that ran are counted",
         "runtime/call/candidate.py",
-        '    return "failure" if fault.retryable and entered else "neutral"\n',
+        '    return "failure" if fault.retryable and entered and not is_limit(fault) else "neutral"\n',
         '    return "failure"\n',
     ),
     10: Protection(

@@ -140,10 +140,24 @@ def timeout_of(runtime: Runtime, tool: str) -> float | None:
 
 
 def open_turn(
-    runtime: Runtime, *, timeout: Duration | None, thread: str | None, tenant: str | None = None, id: str | None = None
+    runtime: Runtime,
+    *,
+    timeout: Duration | None,
+    thread: str | None,
+    tenant: str | None = None,
+    id: str | None = None,
+    max_calls: int | None = None,
+    max_calls_per_tool: int | None = None,
 ) -> Turn:
     """Open the turn of an agent's run. It has no deadline unless one is given here or in the manifest."""
-    turn = runtime.turn(timeout=timeout, thread=thread, tenant=tenant, id=id)
+    turn = runtime.turn(
+        timeout=timeout,
+        thread=thread,
+        tenant=tenant,
+        id=id,
+        max_calls=max_calls,
+        max_calls_per_tool=max_calls_per_tool,
+    )
     if timeout is None and turn.timeout == TurnOptions().timeout:
         turn.timeout = None
     return turn

@@ -37,14 +37,22 @@ def read_settings(
     return settings
 
 
-def turn_options(said: TurnOptions, timeout: Duration | None, on_timeout: OnTimeout | None) -> TurnOptions:
+def turn_options(
+    said: TurnOptions,
+    timeout: Duration | None,
+    on_timeout: OnTimeout | None,
+    max_calls: int | None = None,
+    max_calls_per_tool: int | None = None,
+) -> TurnOptions:
     """The options of a turn: those of the settings, unless the caller gives others."""
-    if timeout is None and on_timeout is None:
+    if timeout is None and on_timeout is None and max_calls is None and max_calls_per_tool is None:
         return said
     try:
         return TurnOptions(
             timeout=said.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
             on_timeout=on_timeout or said.on_timeout,
+            max_calls=said.max_calls if max_calls is None else max_calls,
+            max_calls_per_tool=said.max_calls_per_tool if max_calls_per_tool is None else max_calls_per_tool,
         )
     except ValueError as error:
         raise ManifestError(f"turn: {error}") from None

@@ -38,6 +38,7 @@ from failsoft.runtime.assembly import (
 )
 from failsoft.runtime.call import build as calling
 from failsoft.runtime.call.admission import refuse_from_cache
+from failsoft.runtime.call.allowance import allow_calls
 from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.model import Phraser
 from failsoft.runtime.call.user_text import Catalogue
@@ -151,7 +152,7 @@ class Runtime(RuntimeView):
             write_to(engine.log.trace, trace)
         if report_to is not None:
             self.subscribe_batches(connect_reporter(report_to))
-        self._runs = AgentRuns(engine, self._new_turn_id)
+        self._runs = AgentRuns(engine, self._new_turn_id, settings.turn)
         self._reference = Reference(self)  # for pickles
         lifecycle.begin(engine)
 
@@ -343,16 +344,18 @@ class Runtime(RuntimeView):
         thread: str | None = None,
         tenant: str | None = None,
         on_timeout: OnTimeout | None = None,
+        max_calls: int | None = None,
+        max_calls_per_tool: int | None = None,
         id: str | None = None,
     ) -> Turn:
         """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``.
 
-        ``timeout`` and ``on_timeout`` are the manifest's unless said here. ``thread`` and ``tenant`` hold for all calls;
-        an empty text is none.
+        ``timeout``, ``on_timeout``, ``max_calls`` and ``max_calls_per_tool`` are the manifest's unless said here.
+        ``thread`` and ``tenant`` hold for all calls; an empty text is none.
         """
         self._engine.runner.refuse_if_closed()
         require_text_names("turn", thread=thread, tenant=tenant, id=id)
-        options = turn_options(self._settings.turn, timeout, on_timeout)
+        options = turn_options(self._settings.turn, timeout, on_timeout, max_calls, max_calls_per_tool)
         return Turn(
             self._engine,
             id or self._new_turn_id(),
@@ -360,6 +363,7 @@ class Runtime(RuntimeView):
             cancels=options.on_timeout == "cancel",
             thread=thread or None,
             tenant=tenant or None,
+            allowance=allow_calls(options),
         )
 
     def _new_turn_id(self) -> str:

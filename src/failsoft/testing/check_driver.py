@@ -246,6 +246,7 @@ class _ToolFacts:
 class _TurnFacts:
     def __init__(self, turn: Any) -> None:
         self.id, self.thread, self.parent = turn.id, turn.thread, turn.parent
+        self.allowance = None if turn.allowance is None else "limited"
 
     def __getattr__(self, name: str) -> Any:
         raise NotGivenError(f"turn.{name}")

@@ -71,13 +71,16 @@ async def run_tool_calls(
     thread: str | None = None,
     tenant: str | None = None,
     timeout: Duration | None = None,  # noqa: ASYNC109 - the timeout of a turn, which ends without raising
+    max_calls: int | None = None,
+    max_calls_per_tool: int | None = None,
     on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
     """Run the tool calls of one model response and return the messages to send back.
 
     ``thread`` names the conversation: failsoft then detects loops and remembers unavailable tools. ``timeout`` covers
-    all calls together; a call that has not finished by then is answered as timed out. ``on_other`` gets each item that
-    failsoft does not run (a shell or computer call, an approval request, an unknown type); without it, a warning is
+    all calls together; a call that has not finished by then is answered as timed out. ``max_calls`` and
+    ``max_calls_per_tool`` limit the calls; to limit a whole conversation turn, open ``rt.turn(max_calls=…)`` around the loop.
+    ``on_other`` gets each item that failsoft does not run (a shell or computer call, an approval request, an unknown type); without it, a warning is
     logged.
     """
     require_runtime(runtime, "run_tool_calls(rt, message.tool_calls)")
@@ -88,9 +91,17 @@ async def run_tool_calls(
     if not asked:
         return []
     turn = SCOPE.get()
-    if isinstance(turn, Turn) and thread is None and tenant is None and timeout is None:
+    own = (thread, tenant, timeout, max_calls, max_calls_per_tool)
+    if isinstance(turn, Turn) and all(option is None for option in own):
         return _write(asked, await _run_all(runtime, asked))
-    async with open_turn(runtime, thread=thread, tenant=tenant, timeout=timeout):
+    async with open_turn(
+        runtime,
+        thread=thread,
+        tenant=tenant,
+        timeout=timeout,
+        max_calls=max_calls,
+        max_calls_per_tool=max_calls_per_tool,
+    ):
         outcomes = await _run_all(runtime, asked)
     return _write(asked, outcomes)
 
@@ -102,13 +113,24 @@ def run_tool_calls_sync(
     thread: str | None = None,
     tenant: str | None = None,
     timeout: Duration | None = None,
+    max_calls: int | None = None,
+    max_calls_per_tool: int | None = None,
     on_other: Callable[[Any], object] | None = None,
 ) -> list[Message]:
     """Blocking version of ``run_tool_calls``, for code without an event loop."""
     if is_on_loop():
         raise FailsoftError("run_tool_calls_sync would block the event loop: use `await run_tool_calls(...)` here")
     return run_on_loop_thread(
-        lambda: run_tool_calls(runtime, tool_calls, thread=thread, tenant=tenant, timeout=timeout, on_other=on_other),
+        lambda: run_tool_calls(
+            runtime,
+            tool_calls,
+            thread=thread,
+            tenant=tenant,
+            timeout=timeout,
+            max_calls=max_calls,
+            max_calls_per_tool=max_calls_per_tool,
+            on_other=on_other,
+        ),
     )
 
 

@@ -23,7 +23,7 @@ from failsoft.adapters.pydantic_ai.private import Always, has_executor
 from failsoft.adapters.pydantic_ai.sources import guard_sources
 from failsoft.adapters.pydantic_ai.toolset import Failures, GracefulToolset, GuardedToolset
 from failsoft.core.model.durations import Duration
-from failsoft.core.model.validation import one_of, texts
+from failsoft.core.model.validation import one_of, texts, whole
 from failsoft.errors import ManifestError
 from failsoft.integration.api import Runtime, Turn, TurnReport, read_time, refuse_odd_flag, require_callables
 from failsoft.integration.framework_tool import open_turn, require_runtime, tools_to_hide
@@ -57,6 +57,10 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
     """Ids of MCP toolsets whose hints (``readOnlyHint``, ``idempotentHint``) are trusted."""
     timeout: Duration | None = None
     """Limit for all calls of a run together. Default: the manifest's timeout for turns, or no limit."""
+    max_calls: int | None = None
+    """How many calls a run may make. Default: the manifest's limit for turns, or none."""
+    max_calls_per_tool: int | None = None
+    """How many calls of any one tool a run may make."""
     on_report: Callable[[TurnReport], Any] | None = None
     """Called with the report of every run. A coroutine function is awaited."""
 
@@ -70,6 +74,9 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
             if self.tool_failed is not None:
                 one_of("tool_failed", self.tool_failed, Failures)
             texts("trusted", self.trusted, like='{"github"}')
+            for name in ("max_calls", "max_calls_per_tool"):
+                if getattr(self, name) is not None:
+                    whole(name, getattr(self, name), least=1)
         except ValueError as error:
             raise ManifestError(str(error)) from None
 
@@ -105,7 +112,14 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         refuse_engines(ctx.root_capability)  # an engine may have been added for this run
-        turn = open_turn(self.runtime, timeout=self.timeout, thread=ctx.conversation_id, id=ctx.run_id)
+        turn = open_turn(
+            self.runtime,
+            timeout=self.timeout,
+            thread=ctx.conversation_id,
+            id=ctx.run_id,
+            max_calls=self.max_calls,
+            max_calls_per_tool=self.max_calls_per_tool,
+        )
         try:
             async with turn:
                 with self._daemon_threads():

@@ -48,13 +48,15 @@ Language = Annotated[Text, AfterValidator(_language), WithJsonSchema({"type": "s
 
 
 class TurnBlock(Block):
-    """How long a turn may take, and what happens to a call that is still running then."""
+    """How long a turn may take, what happens to a call that is still running then, and how many calls it may make."""
 
     makes = TurnOptions
 
     timeout: Duration | None = as_written("How long a turn may take; null: no limit.")
     timeout_ms: Milliseconds = as_written("How long a turn may take, in milliseconds.")
     on_timeout: OnTimeout = as_written("Whether a call that is still running then is abandoned (leave) or cancelled.")
+    max_calls: Whole = as_written("How many calls a turn may make; retries and fallbacks do not count.")
+    max_calls_per_tool: Whole = as_written("How many calls of any one tool a turn may make.")
 
     def make(self) -> TurnOptions:
         return TurnOptions(**self.given())

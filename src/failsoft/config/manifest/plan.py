@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field
 
 from failsoft.config.layering import Layer
-from failsoft.config.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, as_written, keys_of
+from failsoft.config.manifest.block import Block, Duration, Flag, From, Milliseconds, Text, Whole, as_written, keys_of
 from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.load import open_document
 from failsoft.config.manifest.problem import Path, raise_problems
@@ -74,6 +74,8 @@ class Plan:
 
     calls: tuple[PlannedCall, ...]
     timeout: float | None = None  # None: the runtime's timeout
+    max_calls: int | None = None  # None: the runtime's limit
+    max_calls_per_tool: int | None = None
     thread: str | None = None
     name: str = ""
 
@@ -105,6 +107,8 @@ class PlanBlock(Block):
 
     timeout: Duration = as_written("How long the turn may take.")
     timeout_ms: Milliseconds = as_written("How long the turn may take, in milliseconds.")
+    max_calls: Whole = as_written("How many calls the turn may make, those inside its calls included.")
+    max_calls_per_tool: Whole = as_written("How many calls of any one tool the turn may make.")
     thread: Text = as_written("The thread that the turn belongs to.")
     calls: tuple[Annotated[Mapping[str, Any], From(CallBlock)], ...] = Field(description="The calls.")
 

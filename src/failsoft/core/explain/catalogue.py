@@ -57,6 +57,8 @@ ENGLISH: Texts = {
     "user.no_time": "There was no time left for {label}.",
     "user.timed_out": "{Label} didn’t finish in time.",
     "user.cancelled": "{Label} was stopped before it finished.",
+    "user.turn_call_limit": "I stopped before {label}: the limit of calls for this turn was reached.",
+    "user.tool_call_limit": "I stopped using {label}: its limit of calls for this turn was reached.",
     "user.no_offer": "There’s nothing to try again for {label}.",
     "user.effect": "It may have gone through all the same: please check before trying again.",
     # --- for the model: fixed form, at most 500 characters -------------------------------------------------------------
@@ -82,6 +84,10 @@ ENGLISH: Texts = {
     "retry.internal_contract_bug": "Do not call it again: its code is at fault, not the arguments. Tell the user.",
     "retry.dependency_failed": "Calling it again helps only once {root} works.",
     "retry.turn_timed_out": "Call it again in the next turn if it is still needed.",
+    "retry.turn_call_limit": ("Make no more calls in this turn: answer with what you have, and say what is missing."),
+    "retry.tool_call_limit": (
+        "Do not call it again in this turn: use what it returned before, or another tool, or say what is missing."
+    ),
     "retry.cancelled": "Call it again only if it is still wanted.",
     "retry.begun_before": "It was not run this time. Call it again only once you know that it did not.",
     "retry.still_misconfigured": (
@@ -128,6 +134,10 @@ ENGLISH: Texts = {
     "steps.circuit_open": "See why the tool kept failing before: failsoft why.",
     "steps.tool_timeout": "Look at the service’s speed; raise the tool’s timeout if that is how long it takes.",
     "steps.turn_timed_out": "Look at what took the time (failsoft why); raise the turn’s timeout or give tools shorter ones.",
+    "steps.turn_call_limit": "See what the calls were for (failsoft trace); raise the turn’s max_calls if all were needed.",
+    "steps.tool_call_limit": (
+        "See why the tool was called so often (failsoft trace); raise max_calls_per_tool if all calls were needed."
+    ),
     "steps.queue_full": "Raise the tool’s concurrency or its queue, or call it less often at a time.",
     "steps.thread_limit": "Give the tool isolation: process, so that attempts that time out are stopped for good.",
     "steps.rate_hold": "Nothing: the service has named the time. If it happens often, ask for a higher limit.",

@@ -31,6 +31,8 @@ THREAD_LIMIT = "thread_limit"
 RATE_HOLD = "rate_hold"
 DEPENDENCY_FAILED = "dependency_failed"
 TURN_TIMED_OUT = "turn_timed_out"
+TURN_CALL_LIMIT = "turn_call_limit"
+TOOL_CALL_LIMIT = "tool_call_limit"
 CANCELLED = "cancelled"
 PASSED_ON = "passed_on"
 OUTPUT_MISMATCH = "output_mismatch"
@@ -43,6 +45,8 @@ NO_OFFER = "no_offer"
 BEGUN_BEFORE = "begun_before"
 NOT_RECORDED = "not_recorded"
 NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested call
+
+_LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT})
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
 
@@ -260,6 +264,38 @@ def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
         f"Turn timeout{after}" + ("" if started else ": not started"),
         "The turn's deadline was reached",
     )
+
+
+def turn_call_limit(limit: int) -> Fault:
+    """Not run: the turn has made as many calls as it may."""
+    return _transient(
+        TURN_CALL_LIMIT,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"The turn may make {count_of(limit, 'call')} (max_calls)",
+        "The limit holds until the turn ends",
+    )
+
+
+def tool_call_limit(tool: str, limit: int) -> Fault:
+    """Not run: the turn has called this tool as often as it may."""
+    return _transient(
+        TOOL_CALL_LIMIT,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"The turn may make {count_of(limit, 'call')} of {tool} (max_calls_per_tool)",
+        "The limit holds until the turn ends",
+    )
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number with its noun: "1 call", "3 calls"."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def is_limit(fault: Fault) -> bool:
+    """True if a limit of the user's own refused a call, here or in a call inside: no tool has failed."""
+    return fault.rule.removeprefix(NESTED) in _LIMITS
 
 
 def cancelled(*, started: bool) -> Fault:

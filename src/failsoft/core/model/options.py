@@ -437,16 +437,28 @@ def read_accept_partial(value: object) -> AcceptPartial:
 
 @options
 class TurnOptions(Options):
-    """How long a turn may take, and what happens to a call that is still running then."""
+    """How long a turn may take, what happens to a call that is still running then, and how many calls it may make."""
 
     timeout: float | None = Seconds(300.0, "5m")  # None: no deadline
     on_timeout: OnTimeout = "leave"  # "leave": the call is abandoned; "cancel": it is cancelled
+    max_calls: int | None = None  # calls of the turn; None: no limit
+    max_calls_per_tool: int | None = None  # calls of any one tool
 
     if TYPE_CHECKING:
 
-        def __init__(self, *, timeout: Duration | None = ..., on_timeout: OnTimeout = ...) -> None: ...
+        def __init__(
+            self,
+            *,
+            timeout: Duration | None = ...,
+            on_timeout: OnTimeout = ...,
+            max_calls: int | None = ...,
+            max_calls_per_tool: int | None = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
             duration(self, "timeout")
         one_of("on_timeout", self.on_timeout, OnTimeout)
+        for name in ("max_calls", "max_calls_per_tool"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failsoft.core.model.builtin_faults import is_limit
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Effect, Fault
 from failsoft.core.resilience.fallback import may_have_acted
@@ -145,5 +146,5 @@ class Candidate:
 
 
 def verdict_on(fault: Fault, *, entered: bool) -> Result:
-    """The verdict that the breaker gets on a failed attempt."""
-    return "failure" if fault.retryable and entered else "neutral"
+    """The verdict that the breaker gets on a failed attempt. A limit that refused an inner call is no failure."""
+    return "failure" if fault.retryable and entered and not is_limit(fault) else "neutral"

@@ -20,6 +20,7 @@ from failsoft.runtime.call.steps import (
     CallSteps,
     CheckInside,
     Classify,
+    CountCall,
     Emit,
     EmitBug,
     EmitRetry,
@@ -42,6 +43,7 @@ from failsoft.runtime.call.steps import (
 from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
     from failsoft.runtime.call.ports import InPlaceServices
     from failsoft.runtime.tools.tool import Tool
 
@@ -79,6 +81,11 @@ def _run_in_place(rt: InPlaceServices, call: Call, steps: Generator[Step, Any, T
             result: T = done.value
             return result
         answer = answer_in_place(rt, call, step)
+
+
+def _count_call(_: InPlaceServices, call: Call, __: CountCall) -> Fault | None:
+    allowance = None if call.turn is None else call.turn.allowance
+    return None if allowance is None else allowance.take(call.tool.id)
 
 
 def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
@@ -139,6 +146,7 @@ def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
 
 
 IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
+    CountCall: _count_call,
     FindLoop: _find_loop,
     Admit: admit,
     Classify: classify_result,

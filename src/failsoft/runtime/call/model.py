@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import RetryOptions
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.instrument import CallSpan
+    from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.persistence.effect_ledger import WriteRecord
     from failsoft.runtime.tools.tool import Tool
 
@@ -36,6 +37,7 @@ class CallTurn(Protocol):
     id: str
     thread: str | None
     parent: Call | None  # the call that the turn is inside of
+    allowance: CallAllowance | None  # None: its calls are not limited
 
     @property
     def over(self) -> bool: ...

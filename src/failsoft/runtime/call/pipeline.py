@@ -1,6 +1,6 @@
 """The order of the protections around one call, from its first obstacle or failure to its outcome.
 
-The order: availability, rate hold, breaker, (slot and attempt: the driver's), retry within its budget, fallbacks. A call
+The order: limits of the turn, availability, rate hold, breaker, (slot and attempt: the driver's), retry within its budget, fallbacks. A call
 that succeeds at once does not come here.
 
 Rules
@@ -42,6 +42,7 @@ from failsoft.runtime.call.steps import (
     Admit,
     CallSteps,
     CheckInside,
+    CountCall,
     Emit,
     EndRecord,
     Escalate,
@@ -78,6 +79,19 @@ class Pipeline(Recovery):
 
     def run(self, result: AttemptResult | None = None) -> CallSteps:
         """Run the call; ``result`` is that of an attempt that has been made already."""
+        turn = self._call.turn
+        return self._run(result) if turn is None or turn.allowance is None else self._run_counted(result)
+
+    def _run_counted(self, result: AttemptResult | None) -> CallSteps:
+        """Have the call counted in its turn, which has limits, before it runs."""
+        fault: Fault | None = yield CountCall()
+        if fault is None:
+            return (yield from self._run(result))
+        _, decision = yield from self._decide(fault, None)
+        assert isinstance(decision, Decision)  # nothing ran, so there is nothing to verify
+        return (yield from self._fail(decision))
+
+    def _run(self, result: AttemptResult | None) -> CallSteps:
         if result is None and self._call.thread is not None:
             found: LoopFound = yield FindLoop()
             if found.failure is not None:

@@ -59,6 +59,12 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
 
 VERIFIED = Decision(cast("Strategy", "verified"), "It happened, as verify found out")  # only shown in the event
+_ENDS_CALL = (  # refusals of the call, not of one tool: no other tool may run in its place
+    builtin_faults.BEGUN_BEFORE,
+    builtin_faults.NO_OFFER,
+    builtin_faults.TURN_CALL_LIMIT,
+    builtin_faults.TOOL_CALL_LIMIT,
+)
 _BUDGET_SPENT = "the retry budget is spent"
 _make_decision: Callable[[tuple[Strategy, str, float | None, str | None]], Decision] = maker(Decision)
 
@@ -280,7 +286,7 @@ class Recovery(Verification):
             wanted = policy.then.tool
         if self._abandoned or not (candidate.tool.options.fallbacks or later or wanted):
             return []
-        if fault.rule in (builtin_faults.BEGUN_BEFORE, builtin_faults.NO_OFFER) or forbids_fallback(
+        if fault.rule in _ENDS_CALL or forbids_fallback(
             candidate.effect, candidate.known_effect, call.tool.known_effect
         ):
             return []  # nor one of an earlier candidate

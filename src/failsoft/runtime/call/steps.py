@@ -53,6 +53,10 @@ class PipelineOptions(NamedTuple):
 # --- before an attempt ------------------------------------------------------------------------------------------------
 
 
+class CountCall(NamedTuple):
+    """Count the call in its turn, which has limits. The answer is the ``Fault`` that refuses it, or None."""
+
+
 class FindLoop(NamedTuple):
     """Look for a failure that this very call has just had twice. The answer is a ``LoopFound``."""
 
@@ -309,7 +313,8 @@ make_emit: Callable[[tuple[str, Tool, dict[str, Any]]], Emit] = maker(Emit)
 make_emit_retry: Callable[[tuple[Tool, Fault, float, int, float, Evidence | None]], EmitRetry] = maker(EmitRetry)
 
 InPlaceStep = (
-    FindLoop
+    CountCall
+    | FindLoop
     | Admit
     | Classify
     | CheckInside

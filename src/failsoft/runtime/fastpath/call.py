@@ -131,8 +131,10 @@ async def run_fast(rt: AwaitedCallServices, call: Call, ticket: Ticket) -> Outco
 
 
 def is_fast_eligible(rt: AwaitedCallServices, call: Call) -> bool:
-    """True if a call may take the fast path: its thread has no notes, its arguments fit, and it needs no record."""
+    """True if a call may take the fast path: its thread has no notes, its arguments fit, it needs no record and no count."""
     if call.timeout is not None or call.offer is not None or not call.fits_exactly:
+        return False
+    if call.turn is not None and call.turn.allowance is not None:
         return False
     if rt.books.ledger is not None and rt.books.ledger.wants(call, call.tool):
         return False

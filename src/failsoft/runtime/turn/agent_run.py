@@ -2,7 +2,7 @@
 
 Rules
 -----
-- One run of an agent is one turn without a deadline. The framework drives the run; failsoft only sees its calls, which
+- One run of an agent is one turn without a deadline; the manifest's limits of calls per turn hold. The framework drives the run; failsoft only sees its calls, which
   may come from any event loop and any OS thread.
 - The framework's own object for a run identifies it. The turn starts when the object is first seen. It ends when the
   adapter says so, else when the object is freed, when the runtime is closed, or at the end of the program.
@@ -18,11 +18,14 @@ from weakref import WeakSet, finalize
 
 from failsoft.observe import events
 from failsoft.observe.instrument import Instruments, RunSpan, TurnInfo
+from failsoft.runtime.call.allowance import allow_calls
 from failsoft.runtime.scope import find_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from failsoft.core.model.options import TurnOptions
+    from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.turn.ports import RunServices
 
@@ -32,10 +35,13 @@ if TYPE_CHECKING:
 class AgentRun:
     """The turn of one agent run."""
 
-    def __init__(self, engine: RunServices, id: str, thread: str | None) -> None:
+    def __init__(
+        self, engine: RunServices, id: str, thread: str | None, allowance: CallAllowance | None = None
+    ) -> None:
         self.id = id
         self.thread = thread
         self.parent: Call | None = None
+        self.allowance = allowance  # None: its calls are not limited
         self.engine = engine
         self._started = engine.time.now()
         self._ids: dict[str, object] = {}  # call ids that are taken
@@ -112,8 +118,9 @@ class AgentRun:
 class AgentRuns:
     """The runs that are under way in one runtime, by the framework's object for each."""
 
-    def __init__(self, engine: RunServices, new_id: Callable[[], str]) -> None:
+    def __init__(self, engine: RunServices, new_id: Callable[[], str], options: TurnOptions) -> None:
         self._engine = engine
+        self._options = options
         self._new_id = new_id
         self._open: dict[int, AgentRun] = {}
         _ALL.add(self)
@@ -138,7 +145,7 @@ class AgentRuns:
             if run is not None:
                 instruments = None
             else:
-                run = self._open[id(key)] = AgentRun(self._engine, self._new_id(), thread)
+                run = self._open[id(key)] = AgentRun(self._engine, self._new_id(), thread, allow_calls(self._options))
                 finalize(key, self._drop, id(key)).atexit = False
                 if at_end is not None:
                     at_end(partial(self._end, id(key)))

@@ -35,8 +35,6 @@ class HandleOwner(HandleTurn, Protocol):
 
     given: set[str]
 
-    def arrival(self, handle: Handle[Any] | None = None) -> asyncio.Future[None]: ...
-
 
 class HandleScheduler(Protocol):
     """The scheduler of that turn, as far as handles need it."""
@@ -46,6 +44,7 @@ class HandleScheduler(Protocol):
     @property
     def turn(self) -> HandleOwner: ...
     def suspend(self, handle: Handle[Any]) -> None: ...
+    def arrival(self, handle: Handle[Any]) -> asyncio.Future[None]: ...
 
 
 class Handle(core.Node, Generic[T]):
@@ -118,7 +117,7 @@ class Handle(core.Node, Generic[T]):
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
         while (outcome := self.outcome) is None:
-            yield from asyncio.shield(self.turn.arrival(self)).__await__()
+            yield from asyncio.shield(self.scheduler.arrival(self)).__await__()
         return outcome
 
     @property

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 class OpenTurn(Protocol):
     """``Runtime.turn``, as far as a plan needs it."""
 
-    def __call__(self, *, timeout: Seconds | None, thread: str | None) -> Turn: ...
+    def __call__(
+        self,
+        *,
+        timeout: Seconds | None,
+        thread: str | None,
+        max_calls: int | None,
+        max_calls_per_tool: int | None,
+    ) -> Turn: ...
 
 
 log = logging.getLogger("failsoft")
@@ -41,7 +48,12 @@ async def run_plan(
     if not made.calls:
         log.warning("plan: there are no calls in it, so nothing runs")
     timeout = None if made.timeout is None else Seconds(made.timeout)
-    async with open_turn(timeout=timeout, thread=made.thread) as turn:
+    async with open_turn(
+        timeout=timeout,
+        thread=made.thread,
+        max_calls=made.max_calls,
+        max_calls_per_tool=made.max_calls_per_tool,
+    ) as turn:
         turn.submit_plan(made)
     return turn.report
 

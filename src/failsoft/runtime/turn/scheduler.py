@@ -117,6 +117,10 @@ class Scheduler:
             self._dozing.add(handle)
             self._release()
 
+    def arrival(self, handle: Handle[Any]) -> asyncio.Future[None]:
+        """A future for the outcome of this call. Several may wait for it, so shield it."""
+        return self.turn.arrival(handle)
+
     def _release(self) -> None:
         """Let another lane continue with the queue while this one waits."""
         self.awake -= 1
@@ -134,7 +138,7 @@ class Scheduler:
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """Run one lane: the calls that are ready, one after another."""
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
-        awaited, kept, recorded = turn.awaited, turn.pending is not None, turn.engine.books.ledger is not None
+        awaited, kept, careful = turn.awaited, turn.pending is not None, self._is_careful()
         engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
         admit, succeed = turn.machine.activate, turn.machine.succeed
         clock: float | None = None  # when the previous call ended, if that was just now
@@ -155,7 +159,7 @@ class Scheduler:
                 handle.started = started = now() if clock is None else clock
                 clock = None
                 ticket = tool.closed_ticket if handle.terms[2] and not turn.notes.wary else None
-                if recorded and ticket is not None and tool.is_write and (turn.thread or handle.id in turn.given):
+                if careful and ticket is not None and self._needs_pipeline(handle):
                     ticket = None
                 first = None
                 if ticket is not None and tool.argument_check is not None and not self._fits(handle, tool):
@@ -212,6 +216,15 @@ class Scheduler:
         finally:
             self.awake -= 1
             self._open()
+
+    def _is_careful(self) -> bool:
+        """True if some calls of the turn must not take the fast path: writes are recorded, or calls are limited."""
+        return self.turn.engine.books.ledger is not None or self.turn.allowance is not None
+
+    def _needs_pipeline(self, handle: Handle[Any]) -> bool:
+        """True if a call of a careful turn has to be counted or recorded before it runs."""
+        turn = self.turn
+        return turn.allowance is not None or (handle.tool.is_write and bool(turn.thread or handle.id in turn.given))
 
     async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
         """Run a tool that has suspended, until it ends."""
@@ -298,7 +311,8 @@ class Scheduler:
     def _find_obstacle(self, handle: Handle[Any]) -> Fault | None:
         """Fill in the arguments. Return a fault if the call is impossible: no such tool, or no such part of a value."""
         if not handle.tool.is_known:
-            return builtin_faults.unknown_tool(handle.tool.id, self.turn.engine.toolbox.tools)
+            over = None if self.turn.allowance is None else self.turn.allowance.take(handle.tool.id)
+            return over or builtin_faults.unknown_tool(handle.tool.id, self.turn.engine.toolbox.tools)
         try:
             if handle.fills:
                 self._fill_in(handle)

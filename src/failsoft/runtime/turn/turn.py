@@ -54,6 +54,7 @@ from failsoft.runtime.turn.turn_state import EMPTY, TurnState
 
 if TYPE_CHECKING:
     from failsoft.config.manifest import Plan
+    from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.persistence.event_writer import StoreWriter
     from failsoft.runtime.tools.tool import Tool
     from failsoft.runtime.turn.ports import TurnServices
@@ -76,8 +77,11 @@ class Turn(TurnState):
         cancels: bool,
         thread: str | None,
         tenant: str | None,
+        allowance: CallAllowance | None = None,
     ) -> None:
-        super().__init__(engine, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant)
+        super().__init__(
+            engine, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant, allowance=allowance
+        )
         self.scheduler = Scheduler(self)
         self.acknowledged = False  # True if the store had saved everything when the turn ended
         self._find = engine.toolbox.index.get
@@ -200,6 +204,8 @@ class Turn(TurnState):
         self.notes = self.engine.books.conversations.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
             self.pending = self.engine.books.conversations.pending
+        if parent is not None and parent.allowance is not None:  # its calls are also calls of the turn around it
+            self.allowance = parent.allowance if self.allowance is None else self.allowance.inside(parent.allowance)
         lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
         if lefts:  # a turn inside another has no more time than that one
             self._deadline = self._started + max(0.0, min(lefts))

@@ -23,6 +23,7 @@ from failsoft.runtime.turn.handle import Handle, HandleScheduler, report_ends
 
 if TYPE_CHECKING:
     from failsoft.observe.instrument import TurnInfo
+    from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.conversation.thread_store import ConversationStore
     from failsoft.runtime.tools.tool import Tool
@@ -69,6 +70,7 @@ class TurnState:
         cancels: bool,
         thread: str | None,
         tenant: str | None,
+        allowance: CallAllowance | None = None,
     ) -> None:
         self.engine = engine
         self.id = id
@@ -76,6 +78,7 @@ class TurnState:
         self.tenant = tenant
         self.timeout = timeout
         self.cancels = cancels  # the calls that still run at the deadline
+        self.allowance = allowance  # None: its calls are not limited
         self.parent: Call | None = None  # the call that this turn is inside of
         self.info: TurnInfo | None = None  # for instruments
         self.notes = BLANK  # the thread's memory
