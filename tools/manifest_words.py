@@ -59,6 +59,7 @@ _TOOL = {
     "queue": "20",
     "check_types": "false",
     "accept_partial": "true",
+    "failed_if": "{ok: false, message: error}",
 }
 
 SECTIONS = (

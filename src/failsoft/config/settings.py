@@ -251,7 +251,7 @@ def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> N
 def _is_native(options: Mapping[str, Any]) -> bool:
     """True if the options are keywords of ``ToolOptions``: pydantic need not be imported then."""
     return all(
-        name in _NATIVE and (name in ("defaults", "output") or not _has_mapping(value))
+        name in _NATIVE and (name in ("defaults", "failed_if", "output") or not _has_mapping(value))
         for name, value in options.items()
     )
 

@@ -15,6 +15,7 @@ from failsoft.config.settings import (
     require_text_names,
     tool_options,
 )
+from failsoft.core.classify.returned import ReturnedFailure, value_inside
 from failsoft.core.redact.printable import visible
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.redact.secret_formats import REDACTED
@@ -32,6 +33,7 @@ __all__ = [
     "SCOPE",
     "AgentRun",
     "CallKeywords",
+    "ReturnedFailure",
     "Runtime",
     "Settings",
     "ToolKeywords",
@@ -47,6 +49,7 @@ __all__ = [
     "run_on_loop_thread",
     "sanitise",
     "tool_options",
+    "value_inside",
     "visible",
     "without_frames",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import Duration
@@ -17,6 +17,9 @@ from failsoft.core.model.options import (
     Requests,
     RetryOptions,
 )
+
+if TYPE_CHECKING:
+    from failsoft.core.model.failed_if import FailedIf
 
 
 class CallKeywords(TypedDict, total=False):
@@ -69,3 +72,4 @@ class ToolKeywords(TypedDict, total=False):
     verify_delay: Duration
     verify_timeout: Duration
     verify_key: str | None
+    failed_if: FailedIf | None

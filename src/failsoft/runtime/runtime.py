@@ -179,7 +179,7 @@ class Runtime(RuntimeView):
         function has is refused, unless you say ``replace=True``.
         """
         if fn is not None:
-            return self.add(fn)
+            return self.add(fn, **options)
         return lambda function: self.add(function, **options)
 
     def add(self, fn: F, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]) -> F:

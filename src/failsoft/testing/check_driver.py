@@ -63,6 +63,7 @@ _ANSWERS: dict[type, tuple[type, ...]] = {
     step_types.Consult: (step_types.Consulted,),
     step_types.FindFallbacks: (step_types.FallbacksFound,),
     step_types.FindLoop: (step_types.LoopFound,),
+    step_types.ReadValue: (AttemptResult,),
     step_types.RecordWrite: (str,),
     step_types.Spend: (bool,),
     step_types.SwitchTo: (Switched,),

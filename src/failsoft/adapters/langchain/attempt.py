@@ -15,7 +15,7 @@ from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
 from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
-from failsoft.integration.api import reset_variable
+from failsoft.integration.api import ReturnedFailure, reset_variable
 from failsoft.integration.arguments import BrokenToolError, MisfitError
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, Runner
 
@@ -23,7 +23,7 @@ Execute = Callable[[ToolCallRequest], Any]
 Attempt = Callable[["Runners", BaseTool, dict[str, Any]], Any]  # async or blocking
 
 
-class ReturnedError(Exception):
+class ReturnedError(ReturnedFailure):
     """An error returned as a message, by the framework or by the tool."""
 
 
@@ -46,6 +46,10 @@ class Runners(NamedTuple):
                 return None
             tool = found
         return partial(self.attempt, self, tool)
+
+    def own(self, value: Any, /) -> Any:
+        """Return the tool's value, given the message made from it."""
+        return self.watches[-1].own(value)
 
     def read(self, value: Any, /) -> Iterator[Any]:
         """Yield everything that the tool may have returned, given the message made from it."""

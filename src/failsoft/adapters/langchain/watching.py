@@ -19,6 +19,7 @@ from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
 from failsoft.core.model.partial import Partial
+from failsoft.integration.api import value_inside
 
 WATCH: ContextVar[Watch | None] = ContextVar("failsoft_watch", default=None)
 Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # name -> (tool, its attributes at copy time, copy)
@@ -37,6 +38,7 @@ class Watch:
 
     def note(self, value: Any, tool: BaseTool) -> Any:
         """Record the tool's value; return what LangChain should make a message of."""
+        value = value_inside(value)
         if isinstance(value, Partial):
             self._part, value = value, value.value
         both = tool.response_format == "content_and_artifact" and isinstance(value, tuple)
@@ -56,6 +58,10 @@ class Watch:
     def judge(self, result: Any) -> Any:
         """Mark the result as partial if the tool's value was."""
         return result if self._part is None else Partial(result, self._part.missing)
+
+    def own(self, message: Any) -> Any:
+        """Return the tool's value that a message was made from; the message itself if it is not known."""
+        return self.returned[0] if answers(message.__class__) and self.returned else message
 
     def read(self, message: Any) -> Iterator[Any]:
         """Yield everything that a message may represent: its text, the text parsed as JSON, the tool's values."""

@@ -13,6 +13,7 @@ from agents.exceptions import UserError
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
+from failsoft.integration.api import ReturnedFailure
 
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
@@ -26,7 +27,7 @@ class ServerGuard(ProxyGuard, Protocol):
     runtime: Runtime
 
 
-class ServerError(Exception):
+class ServerError(ReturnedFailure):
     """An MCP server's error, with the server's message."""
 
 
@@ -56,7 +57,8 @@ class GuardedServer(GuardedProxy):
         result = await _as_server_error(super().call_tool(*args, **kwargs))  # type: ignore[misc]  # the server's class
         name = "is_error" if hasattr(result, "is_error") else "isError"  # mcp 2, mcp 1
         if getattr(result, name, False):
-            raise ServerError("\n".join(getattr(part, "text", "") for part in result.content))
+            text = "\n".join(getattr(part, "text", "") for part in result.content)
+            raise ServerError(text, result)
         return result
 
 

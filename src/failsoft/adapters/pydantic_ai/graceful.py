@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from pydantic_ai import exceptions
 
 from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
-from failsoft.integration.api import REDACTED, sanitise
+from failsoft.integration.api import REDACTED, ReturnedFailure, sanitise
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +52,7 @@ _MARK = "_failsoft_original"
 _FRAMEWORK = "_failsoft_framework"  # set on an error that pydantic-ai turned into ``ModelRetry`` or ``ToolFailed``
 
 
-class ServerError(Exception):
+class ServerError(ReturnedFailure):
     """An MCP server's error. Only its text is known."""
 
 

@@ -71,6 +71,11 @@ class Runners(NamedTuple):
     get: Callable[[str], Runner | None]
 
     @staticmethod
+    def own(value: Any) -> Any:
+        """Return the tool's value."""
+        return value.return_value if isinstance(value, ToolReturn) else value
+
+    @staticmethod
     def read(value: Any) -> tuple[Any]:
         """Return the value that the declared output describes."""
         return (value.return_value if isinstance(value, ToolReturn) else value,)

@@ -34,6 +34,8 @@ from failsoft.config.manifest.block import (
     spellings,
 )
 from failsoft.core.model.entrypoint import Command, Entrypoint, Function
+from failsoft.core.model.failed_if import SCHEMA as FAILED_IF
+from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.options import (
     AcceptPartial,
@@ -292,6 +294,9 @@ class SharedBlock(Block):
         as_written(
             "Whether a partial result is accepted: true at once, after_retries if retries return no more, false never."
         )
+    )
+    failed_if: Annotated[Any, Read(read_failed_if, FAILED_IF)] = as_written(
+        "The returned values that are failures: fields and their values; message names the field with the error text."
     )
 
     def make(self) -> Layer:

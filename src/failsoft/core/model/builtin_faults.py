@@ -37,6 +37,7 @@ CANCELLED = "cancelled"
 PASSED_ON = "passed_on"
 OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
+BROKEN_FAILED_IF = "broken_failed_if"
 LOOP_PREVENTED = "loop_prevented"
 STILL_MISCONFIGURED = "still_misconfigured"
 TOOL_DISABLED = "tool_disabled"
@@ -361,6 +362,20 @@ def partial_result(missing: Any = None) -> Fault:
         "unknown",
         f"Partial result{lacks}",
         "Partial results may be whole on retry",
+    )
+
+
+def broken_failed_if(tool: str, detail: object, cause: BaseException | None = None) -> Fault:
+    """The tool ran, but its ``failed_if`` could not say whether it failed: the value is not passed on as a success."""
+    return Fault(
+        Code.INTERNAL,
+        "permanent",
+        "internal_contract_bug",
+        "unknown",
+        f"failed_if of {tool} {sanitise(detail)}",
+        "A bug is not cured by repeating",
+        BROKEN_FAILED_IF,
+        cause=cause,
     )
 
 

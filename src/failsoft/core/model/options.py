@@ -20,6 +20,7 @@ from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from failsoft.core.model.durations import Seconds
+from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Code, Effect
 from failsoft.core.model.validation import (
     byte_size,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from failsoft.core.model.durations import Duration
+    from failsoft.core.model.failed_if import FailedIf
 
 Count = Literal["attempts", "calls"]
 IsolationKind = Literal["thread", "process"]
@@ -298,6 +300,7 @@ class ToolOptions(Options):
     verify_delay: float = Seconds(1.0, "1s")  # from the end of the attempt until it is verified
     verify_timeout: float = Seconds(10.0, "10s")  # how long verify may take
     verify_key: str | None = None  # the parameter that receives a key which only verify uses
+    failed_if: Any = None  # a function, or a FailurePattern: the values that are failures
 
     if TYPE_CHECKING:
 
@@ -329,6 +332,7 @@ class ToolOptions(Options):
             verify_delay: Duration = ...,
             verify_timeout: Duration = ...,
             verify_key: str | None = ...,
+            failed_if: FailedIf | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -366,10 +370,8 @@ class ToolOptions(Options):
         flag("read_only", self.read_only)
         flag("enabled", self.enabled)
         flag("check_types", self.check_types)
-        try:
-            read_accept_partial(self.accept_partial)
-        except ValueError as wrong:
-            raise ValueError(f"accept_partial: {wrong}") from None
+        _read_field(self, "accept_partial", read_accept_partial)
+        _read_field(self, "failed_if", read_failed_if)
         if self.idempotency_key is not None:
             word("idempotency_key", self.idempotency_key)
         one_of("requests", self.requests, Requests)
@@ -426,6 +428,14 @@ def _takes_three(function: Callable[..., Any]) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _read_field(options: ToolOptions, name: str, read: Callable[[Any], Any]) -> None:
+    """Replace a field by what ``read`` makes of it."""
+    try:
+        fill(options, name, read(getattr(options, name)))
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
 
 
 def read_accept_partial(value: object) -> AcceptPartial:

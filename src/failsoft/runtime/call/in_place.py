@@ -13,6 +13,7 @@ from failsoft.runtime.call.admission import admit, is_unavailable, report_to_bre
 from failsoft.runtime.call.assessment import assess, check_inside, classify_result, find_fallbacks, learn, spend
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.pipeline import Pipeline
+from failsoft.runtime.call.returned_value import read_value
 from failsoft.runtime.call.steps import (
     Admit,
     AskMemory,
@@ -33,6 +34,7 @@ from failsoft.runtime.call.steps import (
     LoopFound,
     NoteAttempt,
     NoteOutcome,
+    ReadValue,
     Report,
     Spend,
     Step,
@@ -149,6 +151,7 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     CountCall: _count_call,
     FindLoop: _find_loop,
     Admit: admit,
+    ReadValue: lambda _, __, step: read_value(step.candidate.tool, step.result),
     Classify: classify_result,
     CheckInside: lambda _, call, step: check_inside(call, step.tool),
     NoteAttempt: lambda rt, call, step: rt.books.conversations.note_attempt(call, step.tool, step.fault, ran=step.ran),

@@ -19,6 +19,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from failsoft.core.classify.returned import is_plain
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
@@ -53,6 +54,7 @@ from failsoft.runtime.call.steps import (
     NoteAttempt,
     NoteOutcome,
     Phrase,
+    ReadValue,
     RecordWrite,
     Report,
     Step,
@@ -203,9 +205,11 @@ class Pipeline(Recovery):
     def _examine(self, result: AttemptResult) -> Generator[Step, Any, tuple[AttemptResult, Fault | None]]:
         """Find the fault of an attempt; None if it succeeded."""
         call, candidate = self._call, self._candidate
-        error, value = result.error, result.value
-        if error is not None and isinstance(error, MisfitError):
+        if result.error is None is result.fault and _needs_reading(candidate, result.value):
+            result = yield ReadValue(candidate, result)
+        elif isinstance(result.error, MisfitError):
             result = result._replace(entered=False)  # its arguments were refused, so the tool never ran
+        value = result.value
         self._part = part = value if value is not None and isinstance(value, Partial) else None
         self._now = result.ended
         call.attempts_ended += result.entered
@@ -382,6 +386,11 @@ class Pipeline(Recovery):
         )
         yield Emit(events.LOOP_PREVENTED, call.tool, loop_fields(call.tool.id, fault, call.thread))
         return outcome
+
+
+def _needs_reading(candidate: Candidate, value: Any) -> bool:
+    """True if the value may be a failure."""
+    return candidate.tool.options.failed_if is not None or not is_plain(type(value))
 
 
 def _may_have_spawned_tasks(candidate: Candidate, fault: Fault, result: AttemptResult) -> bool:

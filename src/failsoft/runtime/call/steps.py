@@ -87,6 +87,13 @@ class RecordWrite(NamedTuple):
 # --- after an attempt -------------------------------------------------------------------------------------------------
 
 
+class ReadValue(NamedTuple):
+    """Find out whether the value of an attempt is a failure. The answer is the ``AttemptResult``, with error or fault then."""
+
+    candidate: Candidate
+    result: AttemptResult
+
+
 class Classify(NamedTuple):
     """Classify the result of an attempt. The answer is a ``Fault`` with the effect of the call, or None: it succeeded."""
 
@@ -316,6 +323,7 @@ InPlaceStep = (
     CountCall
     | FindLoop
     | Admit
+    | ReadValue
     | Classify
     | CheckInside
     | NoteAttempt

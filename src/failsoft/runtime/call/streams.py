@@ -30,6 +30,15 @@ class AsyncStream(AsyncIterator[Any]):
             return first
         return await self._source.__anext__()
 
+    @property
+    def is_empty(self) -> bool:
+        return self._first is _END
+
+    @property
+    def first(self) -> Any:
+        """The first item, before it is read."""
+        return self._first
+
     async def aclose(self) -> None:
         await self._source.aclose()
 
@@ -50,6 +59,15 @@ class Stream(Iterator[Any]):
                 raise StopIteration
             return first
         return next(self._source)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._first is _END
+
+    @property
+    def first(self) -> Any:
+        """The first item, before it is read."""
+        return self._first
 
     def close(self) -> None:
         self._source.close()

@@ -21,9 +21,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.classify.returned import is_plain
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.outcome import Outcome, succeed
-from failsoft.core.model.partial import Partial
 from failsoft.core.resilience.recovery_memory import QUOTABLE
 from failsoft.core.resilience.retry import Attempts, plan_known
 from failsoft.observe.events import CALL_SUCCEEDED, RETRY_SUCCEEDED, TOOL_ERROR, TOOL_TIMEOUT
@@ -135,7 +135,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
             raise
         ended = now()
         value = box[0]
-        if ended - started <= timeout and type(value) is not Partial:
+        if ended - started <= timeout and is_plain(type(value)):
             rt.in_flight.retrying.pop(key)
             _count_recovery(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)

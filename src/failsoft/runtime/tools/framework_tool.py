@@ -18,7 +18,7 @@ Why no function: a framework's tool needs the context of the agent's run, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -48,7 +48,8 @@ _CONTRACT = (
 class Runners(Protocol):
     """The runners by tool id: a mapping, or an object that makes a runner on demand.
 
-    If the framework turns values into messages, ``read`` returns the values that a message may have been made from.
+    If the framework turns values into messages, ``own`` returns the value that a message was made from, and ``read`` all
+    values that it may have been made from.
     """
 
     def get(self, tool: str, /) -> Runner | None: ...
@@ -163,6 +164,23 @@ class FrameworkTool(Tool):
     def misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, typed: bool = False) -> None:  # noqa: ARG002
         """Always None: the framework has validated the arguments."""
         return
+
+    def own_value(self, value: Any) -> Any:
+        """The value as the tool returned it, before the framework made a message of it."""
+        running = RUNNING.get()
+        own = None if running is None else getattr(running.runners, "own", None)
+        return value if own is None else own(value)
+
+    def readings(self, value: Any, own: Any) -> Iterable[Any]:
+        """The tool's own value, and what the framework's message may represent."""
+        running = RUNNING.get()
+        read = None if running is None else getattr(running.runners, "read", None)
+        return (own, *(() if read is None else read(value)))
+
+    def is_control_flow(self, value: Any) -> bool:
+        """True for an exception by which the framework controls its run, returned instead of raised."""
+        running = RUNNING.get()
+        return running is not None and bool(running.control) and isinstance(value, running.control)
 
     def check_output(self, value: Any) -> Fault | None:
         """Check that the value has the declared form; for a framework's message, check its content."""

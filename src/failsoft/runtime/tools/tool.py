@@ -112,7 +112,7 @@ class Tool:
 
             self.target = target_of(fn)
         # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
-        special = (self.slots, self.target, command, options.output, options.key_parameter)
+        special = (self.slots, self.target, command, options.output, options.key_parameter, options.failed_if)
         self.fast_eligible = all(thing is None for thing in special)
         self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none
         self._choose_fast_path()
@@ -272,6 +272,18 @@ class Tool:
 
         made = self.argument_check = compile_check(self.fn, self.signature())
         return given if made is None else made(given)
+
+    def own_value(self, value: Any) -> Any:
+        """The value as the tool returned it; a framework may have made a message of it."""
+        return value
+
+    def readings(self, value: Any, own: Any) -> Iterable[Any]:  # noqa: ARG002
+        """The forms in which a value can be read, the tool's own first."""
+        return (own,)
+
+    def is_control_flow(self, value: Any) -> bool:  # noqa: ARG002
+        """True if an agent framework controls its run by such values."""
+        return False
 
     def check_output(self, value: Any) -> Fault | None:
         """Return the fault of a value that does not have the declared form; None if it does."""

@@ -32,6 +32,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from failsoft.core.classify.returned import find_returned, value_inside
 from failsoft.core.model.options import Values
 from failsoft.observe.instrument import OPENERS, OPENERS_PATH, carried
 from failsoft.runtime import scope
@@ -244,7 +245,8 @@ def _run(
         value = context.run(fn, *args, **kwargs)
         if inspect.iscoroutine(value):
             value = context.run(asyncio.run, value)
-        return wire.VALUE, value
+        failure = find_returned(value)  # here, where it is complete
+        return (wire.VALUE, value_inside(value)) if failure is None else (wire.ERROR, failure)
     except BaseException as error:  # an exit or interrupt counts as an error of the tool
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next  # without this frame

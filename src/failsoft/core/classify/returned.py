@@ -1,0 +1,254 @@
+"""Returned failures: decide whether a value that a tool returned is a failure, and of what kind.
+
+Rules
+-----
+- A returned exception counts as if it had been raised. A returned ``Outcome`` counts as its call: a failed one raises, a
+  successful one gives its value.
+- The results of MCP (``isError``) and LangChain (``status="error"``) say themselves whether they failed. They are known by
+  the names of their classes, so neither library is imported.
+- ``failed_if`` comes next. A structured flag wins over text, in both directions: a field that a pattern compares, or a
+  flag that the tool has set, decides; text is looked at only if there is none.
+- A failure keeps its text, and the value it was read from (``ReturnedFailure.returned``).
+- Reading a value is bounded, compares only plain values, and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from failsoft.core.model.failed_if import FailurePattern
+from failsoft.core.model.json_values import plain, shown
+from failsoft.core.model.outcome import CallFailed, Outcome
+from failsoft.core.model.partial import Partial
+
+MOST_TYPES: Final = 1000  # remembered as plain; programs that make classes must not fill the memory
+MOST_JSON: Final = 100_000  # characters of a text that is read as JSON
+MOST_SEARCHED: Final = 8192  # characters in which ``text`` is searched
+MOST_PARTS: Final = 100  # of a result's content
+_LENGTH: Final = 2000  # characters of a value that is shown because it has no text
+_ABSENT: Final = object()
+_MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
+_FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",)}
+_UNSAID: Final = "The tool reported a failure without a text"
+
+
+class ReturnedFailure(Exception):
+    """A failure that a tool returned instead of raising it. ``returned`` is the value."""
+
+    def __init__(self, message: str = _UNSAID, returned: Any = None) -> None:
+        super().__init__(message if message.strip() else _UNSAID)
+        self.returned = returned
+        structured = next((form for form in (returned, *_structured(returned)) if isinstance(form, Mapping)), None)
+        if structured is not None:
+            self.body = structured  # where the classifier looks for codes and statuses
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0],)
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+PLAIN_TYPES: set[type] = {type(None), str, bytes, bool, int, float, list, tuple, dict, set}
+
+
+def is_plain(kind: type) -> bool:
+    """True if values of this type are not failures unless ``failed_if`` says so.
+
+    ``PLAIN_TYPES`` has such types, but none whose values a plain function must not return unawaited.
+    """
+    if kind in PLAIN_TYPES:
+        return True
+    if issubclass(kind, BaseException | Outcome | Partial) or flags_of(kind):
+        return False
+    if len(PLAIN_TYPES) < MOST_TYPES and not (hasattr(kind, "__await__") or hasattr(kind, "__aiter__")):
+        PLAIN_TYPES.add(kind)
+    return True
+
+
+def flags_of(kind: type) -> tuple[str, ...]:
+    """The names of the attribute by which results of this type say whether they failed; empty if they do not."""
+    try:
+        for base in kind.__mro__:
+            if base.__name__ in _FLAGS and str(base.__module__).partition(".")[0] in _LIBRARIES:
+                return _FLAGS[base.__name__]
+    except Exception:  # a metaclass may raise anything
+        return ()
+    return ()
+
+
+_LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core"})
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def find_returned(value: Any) -> BaseException | None:
+    """Return the exception that a value is or stands for; None if it is no failure by its type."""
+    if isinstance(value, BaseException):
+        return value
+    if isinstance(value, Outcome):
+        return None if value.status == "succeeded" else _failure_of(value)
+    return ReturnedFailure(text_of(value), value) if read_flag(value) else None
+
+
+def _failure_of(outcome: Outcome[Any]) -> BaseException:
+    try:
+        outcome.unwrap()
+    except CallFailed as failed:
+        return failed.with_traceback(None)
+    return ReturnedFailure(returned=outcome)
+
+
+def value_inside(value: Any) -> Any:
+    """Return the value of a successful ``Outcome``, and any other value unchanged."""
+    if not isinstance(value, Outcome) or value.status != "succeeded":
+        return value
+    return value.value if value.missing is None else Partial(value.value, value.missing)
+
+
+def read_flag(value: Any) -> bool | None:
+    """Return whether a result says that it failed; None if it does not say, or only by default."""
+    for name in flags_of(type(value)):
+        said = _read(value, name)
+        if said is _ABSENT:
+            continue
+        if said is True or (name == "status" and _same(said, "error")):
+            return True
+        set_by_tool = _read(value, "model_fields_set")
+        return False if isinstance(set_by_tool, set | frozenset) and name in set_by_tool else None
+    return None
+
+
+def match_pattern(pattern: FailurePattern, readings: Iterable[Any]) -> ReturnedFailure | None:
+    """Match a pattern against the forms in which a value can be read; None if it shows no failure."""
+    values = [*readings][:MOST_PARTS]
+    for value in values:
+        for form in _forms(value):
+            found = [(_find(form, field.path), field) for field in pattern.fields]
+            if all(one is _ABSENT for one, _ in found):
+                continue
+            if not all(any(_same(one, wanted) for wanted in field.values) for one, field in found):
+                return None
+            text = None if pattern.message is None else _find(form, pattern.message)
+            return ReturnedFailure(text_of(form) if text is None or text is _ABSENT else text_of(text), form)
+    if pattern.text is None or any(read_flag(value) is False for value in values):
+        return None
+    for value in values:
+        text = _own_text(value)
+        if text is not None and re.search(pattern.text, text[:MOST_SEARCHED]):
+            return ReturnedFailure(text, value)
+    return None
+
+
+def _forms(value: Any) -> Iterator[Any]:
+    """Yield what a value's fields may be read from: itself, its structured content, its text read as JSON."""
+    yield value
+    yield from _structured(value)
+    text = _own_text(value)
+    if text is not None and len(text) <= MOST_JSON and text.lstrip()[:1] in ("{", "["):
+        import json  # most values are not texts
+
+        try:
+            yield json.loads(text)
+        except (ValueError, RecursionError):
+            return
+
+
+def _structured(value: Any) -> list[Mapping[str, Any]]:
+    """Return the structured content of a result."""
+    if not flags_of(type(value)):
+        return []
+    found = [_read(value, name) for name in ("structured_content", "structuredContent", "artifact")]
+    return [one for one in found if isinstance(one, Mapping)]
+
+
+def _find(value: Any, path: str) -> Any:
+    """Follow a path through mappings, lists and attributes. A key that is the whole path wins."""
+    whole = _field(value, path)
+    if whole is not _ABSENT or "." not in path:
+        return whole
+    for part in path.split("."):
+        value = _field(value, part)
+        if value is _ABSENT:
+            break
+    return value
+
+
+def _field(value: Any, name: str) -> Any:
+    try:
+        if isinstance(value, dict):
+            return dict.get(value, name, _ABSENT)
+        if isinstance(value, Mapping):
+            return value.get(name, _ABSENT)
+        if isinstance(value, list | tuple) and name.isdecimal():
+            return value[int(name)] if int(name) < len(value) else _ABSENT
+    except Exception:  # a value's own methods may raise anything
+        return _ABSENT
+    return _ABSENT if isinstance(value, str | bytes | int | float | type | None) else _read(value, name)
+
+
+def _read(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, _ABSENT)
+    except Exception:  # a foreign property may raise anything
+        return _ABSENT
+
+
+def _same(found: Any, wanted: str | float | bool | None) -> bool:
+    """Compare plain values. True and 1 differ; an object's own ``__eq__`` is never called."""
+    if found is None or wanted is None or isinstance(found, bool) or isinstance(wanted, bool):
+        return found is wanted
+    if isinstance(found, str) and isinstance(wanted, str):
+        return str.__str__(found) == wanted
+    if type(found) in (int, float) and isinstance(wanted, int | float):
+        return bool(found == wanted)
+    return False
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def text_of(value: Any) -> str:
+    """Return the error text in a value: the text itself, its usual fields, or the value in short."""
+    if value is None:
+        return _UNSAID
+    text = _own_text(value)
+    if text is None:
+        for name in _MESSAGE_FIELDS:
+            inside = _field(value, name)
+            text = str.__str__(inside) if isinstance(inside, str) else None
+            if text is None and isinstance(inside, Mapping):
+                text = next((one for key in _MESSAGE_FIELDS if isinstance(one := _field(inside, key), str)), None)
+            if text:
+                break
+    if text is None:
+        text = _shorten(value)
+    return text if text.strip() else _UNSAID
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return str(value)
+    import json  # most failures have a text
+
+    try:
+        return json.dumps(plain(value), ensure_ascii=False)[:_LENGTH]
+    except (TypeError, ValueError, RecursionError):
+        return shown(value)
+
+
+def _own_text(value: Any) -> str | None:
+    """Return the text that a value is, or that a result contains; None for other values."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if not flags_of(type(value)):
+        return None
+    content = _read(value, "content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return None
+    texts = [part if isinstance(part, str) else _field(part, "text") for part in content[:MOST_PARTS]]
+    return "\n".join([text for text in texts if isinstance(text, str)])

@@ -1,0 +1,110 @@
+"""Read a tool's value: find out whether it is a failure (``core.classify.returned``), and ask the user's ``failed_if``.
+
+Rules
+-----
+- An exception by which an agent framework controls its run passes through, returned as well as raised.
+- A ``failed_if`` that raises or returns something else than it may fails the call: whether the tool did its work is not
+  known then, so the value is not passed on as a success. The fault says what is wrong with the function.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from inspect import iscoroutine
+from reprlib import repr as brief
+from typing import TYPE_CHECKING, Any, get_args
+
+from failsoft.core.classify.returned import ReturnedFailure, find_returned, match_pattern, text_of, value_inside
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.failed_if import FailurePattern
+from failsoft.core.model.fault import Category, Classification, Code, Effect, Fault
+from failsoft.core.model.partial import Partial
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.runtime.call.streams import AsyncStream, Stream
+from failsoft.runtime.execution.processes.reply import WorkerError
+from failsoft.runtime.tools.control import ControlFlow, MisfitError
+
+if TYPE_CHECKING:
+    from failsoft.runtime.call.model import AttemptResult
+    from failsoft.runtime.tools.tool import Tool
+
+_NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # a returned one does not mean what a raised one means
+_EXPECTED = "return True, False, an error text or a Fault"
+
+
+def read_value(tool: Tool, result: AttemptResult) -> AttemptResult:
+    """Return the result of an attempt that returned a value; with its error or fault if the value is a failure."""
+    own = tool.own_value(result.value)
+    if tool.is_control_flow(own):
+        return result
+    error = find_returned(own)
+    if error is None:
+        error = None if own is result.value else find_returned(result.value)
+    if error is not None:
+        return result._replace(value=None, error=_as_raised(error, own))
+    value = value_inside(result.value)
+    if value is not result.value:
+        result = result._replace(value=value)
+    if tool.options.failed_if is None or isinstance(value, Partial):
+        return result
+    return _ask(tool, result, value_inside(own))
+
+
+def _as_raised(error: BaseException, returned: Any) -> Exception:
+    if isinstance(error, Exception) and not isinstance(error, _NOT_THE_TOOLS):
+        return error
+    made = ReturnedFailure(f"{type(error).__name__}: {sanitise(error)}", returned)
+    made.__cause__ = error if not isinstance(error, _NOT_THE_TOOLS) else None
+    return made
+
+
+def _ask(tool: Tool, result: AttemptResult, own: Any) -> AttemptResult:
+    if isinstance(own, Stream | AsyncStream):
+        if own.is_empty:
+            return result
+        own = own.first
+    failed_if = tool.options.failed_if
+    if isinstance(failed_if, FailurePattern):
+        failure = match_pattern(failed_if, tool.readings(result.value, own))
+        return result if failure is None else result._replace(value=None, error=failure)
+    try:
+        answer = failed_if(own)
+    except Exception as error:  # user code
+        return _broken(tool, result, f"raised {type(error).__name__}: {sanitise(error)}", error)
+    if answer is None or answer is False or (isinstance(answer, str) and not answer):
+        return result
+    if answer is True or isinstance(answer, str):
+        failure = ReturnedFailure(text_of(own if answer is True else answer), own)
+        return result._replace(value=None, error=failure)
+    if isinstance(answer, BaseException):
+        return result._replace(value=None, error=_as_raised(answer, own))
+    if isinstance(answer, Fault) and _is_sound(answer):
+        cause = answer.cause if isinstance(answer.cause, BaseException) else ReturnedFailure(text_of(own), own)
+        return result._replace(value=None, fault=answer._replace(message=sanitise(answer.message), cause=cause))
+    if iscoroutine(answer):
+        answer.close()
+    return _broken(tool, result, f"returned {_shown(answer)}: {_EXPECTED}", None)
+
+
+def _broken(tool: Tool, result: AttemptResult, detail: str, error: Exception | None) -> AttemptResult:
+    cause = ReturnedFailure(f"failed_if {detail}", result.value)
+    cause.__cause__ = error
+    return result._replace(value=None, fault=builtin_faults.broken_failed_if(tool.id, detail, cause))
+
+
+def _is_sound(fault: Fault) -> bool:
+    """True if the fields that decisions depend on have legal values."""
+    return (
+        isinstance(fault.code, Code)
+        and fault.classification in get_args(Classification)
+        and fault.category in get_args(Category)
+        and fault.effect in get_args(Effect)
+        and (fault.classification == "transient") == (fault.category == "tool_transient")
+        and (fault.retry_after is None or (isinstance(fault.retry_after, int | float) and fault.retry_after >= 0))
+    )
+
+
+def _shown(answer: object) -> str:
+    with suppress(Exception):  # its __repr__ may raise anything
+        return brief(answer)
+    return f"a {type(answer).__name__}"
