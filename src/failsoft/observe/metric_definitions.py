@@ -122,11 +122,6 @@ ATTEMPTS = _runtime(
     f"`{events.CALL_SUCCEEDED}`, `{events.RETRY_SUCCEEDED}`, `{events.TOOL_ERROR}`",
     TOOL, KIND,
 )  # fmt: skip
-ERRORS = _runtime(
-    "failsoft.tool.errors", "counter", "{error}",
-    "Failed attempts by error code.", f"`{events.TOOL_ERROR}`",
-    TOOL, CODE,
-)  # fmt: skip
 REFUSALS = _runtime(
     "failsoft.tool.refusals", "counter", "{refusal}",
     "How often a tool was not run: open circuit, unavailable, bad arguments. A fallback may have followed.",
@@ -201,6 +196,10 @@ STORE_LOST = MetricDefinition(
     "runtime", "`rt.inspect().store`",
 )  # fmt: skip
 
+ERRORS = MetricDefinition(
+    "failsoft.tool.errors", "counter", "{error}", "Failed attempts by error code.", (TOOL, CODE),
+    "events", f"`{events.TOOL_ERROR}`",
+)  # fmt: skip
 CALL_DURATION = _events(
     "failsoft.tool.call.duration", "histogram",
     "Seconds per call that ran, with all its attempts, waits and fallbacks. In OpenTelemetry: gen_ai.execute_tool.duration.",
@@ -233,7 +232,7 @@ TURN_TIME = _events(
 
 DEFINITIONS: tuple[MetricDefinition, ...] = (
     *SPECIFIED,
-    CALLS, ATTEMPTS, ERRORS, REFUSALS, EFFECT_UNKNOWN, FALLBACKS, BREAKER_STATE, BREAKER_TRANSITIONS, BUDGET, ORPHANS,
+    CALLS, ATTEMPTS, REFUSALS, EFFECT_UNKNOWN, FALLBACKS, BREAKER_STATE, BREAKER_TRANSITIONS, BUDGET, ORPHANS,
     ABANDONED, ESCALATIONS, HELD, LATE, LOOPS, LOOP_BLOCKED, KILLS, RUNNING, AVAILABLE, DROPPED, STORE_LOST,
-    CALL_DURATION, RECOVERY_DURATION, LOST_TIME, TURN_DURATION, TURN_TIME,
+    ERRORS, CALL_DURATION, RECOVERY_DURATION, LOST_TIME, TURN_DURATION, TURN_TIME,
 )  # fmt: skip

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.observe import events
+
+ANSWERED_FOR_ANOTHER = "answered for another tool"  # successes as a fallback
+ANSWERED_BY_FALLBACK = "answered by a fallback"
 
 
 class Retries:
@@ -21,10 +27,19 @@ class Retries:
 class Metrics:
     """One tool's counters, written only while the stream is drained, under its lock."""
 
-    __slots__ = ("_counts", "_plain", "_recovered", "_recovery_seconds", "_retried", "retries")
+    __slots__ = (
+        "_circuits", "_counts", "_plain", "_recovered", "_recovery_seconds", "_retried",
+        "ended", "fallbacks", "partials", "retries", "transitions", "unknown_effects",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.retries = Retries()
+        self.ended: dict[tuple[str, str], int] = {}  # calls that did not succeed, by outcome and category
+        self.fallbacks: dict[str, int] = {}  # by the tool that was used
+        self.transitions: dict[tuple[CircuitState, CircuitState], int] = {}
+        self.unknown_effects = 0  # failed calls that may have acted
+        self.partials = 0  # calls that ended with a partial result of a failed attempt
+        self._circuits: dict[str | None, CircuitState] = {}  # the latest states; as a fallback: by the tool asked for
         self._plain = 0
         self._retried = 0  # calls that succeeded after a retry
         self._recovered = 0
@@ -35,8 +50,18 @@ class Metrics:
     def successes(self) -> int:
         return self._plain + self.retries.recovered
 
+    @property
+    def retried(self) -> int:
+        """Calls that succeeded after a retry."""
+        return self._retried + self.retries.recovered
+
     def succeed(self, amount: int = 1) -> None:
         self._plain += amount
+
+    def end(self, outcome: str, category: str = "none", amount: int = 1) -> None:
+        """Count the end of a call. Successes are not counted here, except those by a fallback."""
+        key = (outcome, category)
+        self.ended[key] = self.ended.get(key, 0) + amount
 
     def add(self, name: str, amount: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + amount
@@ -57,7 +82,34 @@ class Metrics:
         elif event_type == events.RETRY_SUCCEEDED:
             self._retried += 1
             self.recover(fields["recovery_ms"])
-        elif event_type == events.CIRCUIT_CLOSED:
+        elif event_type in _CIRCUITS:
+            self._change(event_type, fields)
+        elif event_type == events.FALLBACK_USED:
+            used = fields["alternative"]
+            self.fallbacks[used] = self.fallbacks.get(used, 0) + 1
+        elif event_type == events.PARTIAL_USED:
+            self.partials += 1
+        else:
+            self._count_end(event_type, fields)
+
+    def _count_end(self, event_type: str, fields: dict[str, Any]) -> None:
+        outcome = _ENDS.get(event_type)
+        if outcome is None or (event_type == events.CALL_REFUSED and not ends_call(fields)):
+            return
+        self.end(outcome, fields.get("category", "none"))
+        if event_type == events.CALL_FAILED and fields.get("effect") == "unknown" and not fields.get("safe_to_repeat"):
+            self.unknown_effects += 1
+
+    def _change(self, event_type: str, fields: dict[str, Any]) -> None:
+        """Count a change of the circuit, or of the one that the tool has as a fallback."""
+        before, after = _CIRCUITS[event_type]
+        circuit = fields.get("primary")
+        known = self._circuits.get(circuit, before)
+        if known == after:  # a failed probe
+            known = "half_open"
+        self._circuits[circuit] = after
+        self.transitions[known, after] = self.transitions.get((known, after), 0) + 1
+        if event_type == events.CIRCUIT_CLOSED:
             self.recover(fields["recovery_ms"])
 
     def count_retries(self, amount: int) -> None:
@@ -81,7 +133,7 @@ class Metrics:
             "transient_error_count": counts.get("transient_error_count", 0) + known,
             "permanent_error_count": counts.get("permanent_error_count", 0),
             "retry_count": retries,
-            "retry_success_rate": 100.0 * (self._retried + self.retries.recovered) / retries if retries else None,
+            "retry_success_rate": 100.0 * self.retried / retries if retries else None,
             "circuit_breaker_opens": counts.get("circuit_breaker_opens", 0),
             "timeout_count": counts.get("timeout_count", 0),
             "fallback_count": counts.get("fallback_count", 0),
@@ -89,6 +141,41 @@ class Metrics:
             "success_count": self.successes,
             **{name: counts.get(name, 0) for name in _MORE},
         }
+
+
+def count_event(
+    metrics_of: Callable[[str], Metrics],
+    unknown: Metrics,
+    event_type: str,
+    tool: Any,
+    call_id: str | int | None,
+    fields: dict[str, Any],
+) -> None:
+    """Count an event for its tool, for the tool whose fallback it is, or for ``unknown`` if the name is not registered."""
+    if tool is None or type(tool) is str:
+        if call_id is not None:
+            unknown.count(event_type, fields)
+        return
+    metrics_of(tool.id).count(event_type, fields)
+    if event_type == events.CALL_SUCCEEDED and (primary := fields["primary"]) != tool.id:  # a fallback succeeded
+        metrics_of(tool.id).end(ANSWERED_FOR_ANOTHER)
+        metrics_of(primary).end(ANSWERED_BY_FALLBACK)
+        if "recovery_ms" in fields:
+            metrics_of(primary).recover(fields["recovery_ms"])
+
+
+def count_each(tools: list[str]) -> Mapping[str, int]:
+    """Count each tool. Usually there is only one, and checking that is much faster than counting."""
+    if not tools:
+        return {}
+    if tools.count(tools[0]) == len(tools):
+        return {tools[0]: len(tools)}
+    return Counter(tools)
+
+
+def ends_call(fields: dict[str, Any]) -> bool:
+    """True if a refusal ends its call: no attempt was made before, and no fallback follows."""
+    return fields.get("decision") in ("fail_gracefully", "escalate") and not fields.get("attempt")
 
 
 _COUNTED = {
@@ -106,6 +193,19 @@ _COUNTED = {
     events.LATE_RESULT: "late_result_count",
     events.ESCALATED: "escalation_count",
     events.LOOP_PREVENTED: "loops_prevented",
+}
+_ENDS = {
+    events.CALL_FAILED: "failed",
+    events.CALL_REFUSED: "refused",
+    events.LOOP_PREVENTED: "refused",
+    events.CALL_LEFT: "timed_out",
+    events.CALL_CANCELLED: "cancelled",
+    events.CALL_SKIPPED: "skipped",
+}
+_CIRCUITS: dict[str, tuple[CircuitState, CircuitState]] = {  # the usual change
+    events.CIRCUIT_OPENED: ("closed", "open"),
+    events.CIRCUIT_HALF_OPENED: ("open", "half_open"),
+    events.CIRCUIT_CLOSED: ("half_open", "closed"),
 }
 _MORE = (
     "failed_count",

@@ -14,8 +14,8 @@ Rules
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import count
 from operator import itemgetter
 from types import FunctionType
@@ -27,7 +27,7 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.observe.delivery import Delivery, remaining
 from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
-from failsoft.observe.metrics import Metrics, Retries
+from failsoft.observe.metrics import Metrics, Retries, count_each, count_event
 from failsoft.observe.retry_fields import retry_fields
 from failsoft.observe.success_runs import Run, success_fields
 
@@ -76,6 +76,7 @@ class Recorder:
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # turns that keep their events
         self._twins: list[ref[Batches]] = []  # turns that started while another turn had the same id
         self._metrics: dict[str, Metrics] = {}
+        self.unknown = Metrics()  # of calls of names that are not registered, all together
         self._prompt: list[Delivery] = []  # get every batch at the end of a call
         self._lazy: list[Delivery] = []  # get large batches
 
@@ -256,21 +257,20 @@ class Recorder:
             plain = [*map(_TOOL, batch)]
         else:
             plain = [raw[2] for raw in batch if type(raw[5]) is float] if len(others) < len(batch) else []
-        for tool_id, successes in _count(plain).items():
+        for tool_id, successes in count_each(plain).items():
             self._metrics_of(tool_id).succeed(successes)
         kinds = {*map(type, map(_FIELDS, others))}
         if bytes in kinds:
-            for tool_id, refusals in _count([raw[2] for raw in others if raw[5] is REFUSED]).items():
+            for tool_id, refusals in count_each([raw[2] for raw in others if raw[5] is REFUSED]).items():
                 self._metrics_of(tool_id).add("refused_count", refusals)
+                self._metrics_of(tool_id).end("refused", "tool_transient", refusals)  # an open circuit
         if FunctionType in kinds:
-            for tool_id, retries in _count([raw[2].id for raw in others if raw[5] is retry_fields]).items():
+            for tool_id, retries in count_each([raw[2].id for raw in others if raw[5] is retry_fields]).items():
                 self._metrics_of(tool_id).count_retries(retries)
         if dict in kinds:
-            for event_type, _, tool, _, _, fields, *_ in others:
-                if type(fields) is dict and tool is not None and type(tool) is not str:  # a name may be unregistered
-                    self._metrics_of(tool.id).count(event_type, fields)
-                    if event_type == CALL_SUCCEEDED and "recovery_ms" in fields:  # a fallback succeeded
-                        self._metrics_of(fields["primary"]).recover(fields["recovery_ms"])
+            for event_type, _, tool, call_id, _, fields, *_ in others:
+                if type(fields) is dict:
+                    count_event(self._metrics_of, self.unknown, event_type, tool, call_id, fields)
         return plain
 
     def drain_if_due(self) -> None:
@@ -312,15 +312,6 @@ class Recorder:
         if found is None:
             found = self._metrics[tool_id] = Metrics()
         return found
-
-
-def _count(tools: list[str]) -> Mapping[str, int]:
-    """Count each tool. Usually there is only one, and checking that is much faster than counting."""
-    if not tools:
-        return {}
-    if tools.count(tools[0]) == len(tools):
-        return {tools[0]: len(tools)}
-    return Counter(tools)
 
 
 def run_of(raws: list[Raw], offset: float, first: int, tools: list[str]) -> Run:

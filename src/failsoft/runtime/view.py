@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Counts
     from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
+    from failsoft.runtime.samples import Sample, SampleReader
 
 VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
 DEFAULT_INTERVAL = "500ms"  # between batches for a sink
@@ -48,6 +49,7 @@ class RuntimeView:
         self._memory = memory
         self._threads = Threads(engine)
         self._inspector: Inspector | None = None
+        self._sample_reader: SampleReader | None = None
 
     def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
         """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
@@ -88,6 +90,17 @@ class RuntimeView:
         if not (found.is_known or found.id in self._settings.tools or engine.log.trace.has_metrics(found.id)):
             engine.toolbox.warn_of_typo(found.id, always=True)
         return engine.log.trace.metrics(found.id).as_dict()
+
+    def samples(self) -> list[Sample]:
+        """All metrics of all tools with their labels, for an exporter: as the [series](metrics.md#series) of Prometheus.
+
+        The number of samples is bounded, whatever tools are called, and by whom.
+        """
+        if self._sample_reader is None:
+            from failsoft.runtime.samples import SampleReader
+
+            self._sample_reader = SampleReader(self._engine)
+        return self._sample_reader.read()
 
     @property
     def policies(self) -> tuple[Policy, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -106,6 +107,11 @@ class Places:
         self._abandoned_tasks.add(task)
         task.add_done_callback(self._abandoned_tasks.discard)
         task.add_done_callback(log_end)
+
+    def abandoned_tools(self) -> Counter[str]:
+        """How many abandoned attempts of each tool still run, on event loops and in OS threads."""
+        on_loops = [name for of_loop in self.loops() for task, name in [*of_loop.abandoned.items()] if not task.done()]
+        return Counter([*on_loops, *self.thread_pool.abandoned_names()])
 
     def tasks_on(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[Any]]:
         """The tasks on an event loop that neither a turn nor a call waits for."""

@@ -81,7 +81,7 @@ class ThreadAttempt:
 
     def abandon(self, job: Job | None) -> bool:
         """Stop waiting for the tool. True if it is running and goes on."""
-        if job is None or not self._pool.abandon(job):
+        if job is None or not self._pool.abandon(job, self._tool.id):
             return False
         self._call.begin()  # the thread may not have said so yet
         message = f"{self._tool.id} goes on in its thread"

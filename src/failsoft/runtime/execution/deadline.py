@@ -86,7 +86,7 @@ class LoopDeadlines:
         self.now = now
         self.hits: dict[Stepper, int] = {}  # attempts past their deadline -> rounds since then
         self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # cancellations from before it began
-        self.abandoned: set[asyncio.Task[None]] = set()
+        self.abandoned: dict[asyncio.Task[None], str] = {}  # tools that could not be cancelled, with their names
         self._queues: dict[float, Queue] = {}
         self._most = QUEUES
         self.watch: Watch | None = None
@@ -374,8 +374,8 @@ def _abandon(
     orphan = deadlines.loop.create_task(outliving)
     transfer_scopes(stepper, task, orphan, deadlines.others(stepper, task), _hand_over)
     step_out(timed, started)
-    deadlines.abandoned.add(orphan)
-    orphan.add_done_callback(deadlines.abandoned.discard)
+    deadlines.abandoned[orphan] = getattr(timed, "id", "")
+    orphan.add_done_callback(lambda ended: deadlines.abandoned.pop(ended, None))
     orphan.add_done_callback(log_end)
     return orphan
 

@@ -75,12 +75,17 @@ class ThreadPool:
         self._idle: list[_IdleWorker] = []  # the one that worked last is next: its caches are warm
         self._busy = self._threads = 0
         self._ours: set[int] = set()  # threads
-        self._lost: set[int] = set()  # threads whose jobs were abandoned
+        self._lost: dict[int, str] = {}  # threads whose jobs were abandoned, and the names of the jobs
         self._waiting: Counter[int] = Counter()  # threads that wait for other jobs: for how many
 
     @property
     def abandoned(self) -> int:
         return len(self._lost)
+
+    def abandoned_names(self) -> list[str]:
+        """The names of the abandoned jobs that still run."""
+        with self._lock:
+            return [name for name in self._lost.values() if name]
 
     def submit(self, run: Callable[[], Any], done: Callable[[Job], None]) -> Job | None:
         """Run a function as soon as a thread is free, then call ``done`` there. None if no thread is left."""
@@ -114,7 +119,7 @@ class ThreadPool:
 
     def _active(self) -> int:
         """The number of threads that can serve waiting jobs: neither lost nor waiting themselves."""
-        return self._threads - len(self._lost.union(self._waiting))  # a thread may be both
+        return self._threads - len(self._lost.keys() | self._waiting.keys())  # a thread may be both
 
     def _go_on(self, job: Job) -> None:
         """Note that the thread that waited for this job continues."""
@@ -146,7 +151,7 @@ class ThreadPool:
             job.done = _ignore
             return True
 
-    def abandon(self, job: Job) -> bool:
+    def abandon(self, job: Job, name: str = "") -> bool:
         """Stop waiting for a job. True if it is running and goes on."""
         with self._lock:
             job.abandoned = True  # a thread that is about to take it does not run it
@@ -155,7 +160,7 @@ class ThreadPool:
                 if job in self._jobs:
                     self._jobs.remove(job)
                 return False
-            self._lost.add(job.thread)
+            self._lost[job.thread] = name
             # Otherwise every waiting job has a thread that will take it.
             more = len(self._lost) < MOST_ABANDONED and self._threads - self._busy < len(self._jobs)
             self._threads += more
@@ -197,7 +202,7 @@ class ThreadPool:
             with self._lock:
                 job.thread = None
                 self._busy -= 1
-                self._lost.discard(me)
+                self._lost.pop(me, None)
                 if job.outer is not None:
                     self._go_on(job)
                 following = self._take(bell)
