@@ -38,8 +38,8 @@ _COUNTED = {  # metrics that are one of the runtime's counters
     defined.LOOP_BLOCKED: "loop_blocked_count",
     defined.KILLS: "kill_count",
 }
-_OF_ONE_TOOL = tuple(one for one in defined.SPECIFIED if one.kind == "gauge")  # means and rates cannot be added up
-_LOWEST = (defined.BUDGET, defined.AVAILABLE)  # the lowest value of all tools counts
+_OF_ONE_TOOL = tuple(one.name for one in defined.SPECIFIED if one.kind == "gauge")  # means and rates cannot be added up
+_LOWEST = (defined.BUDGET.name, defined.AVAILABLE.name)  # the lowest value of all tools counts
 
 
 class Sample(NamedTuple):
@@ -79,23 +79,23 @@ class _Values:
     """The values of all metrics by their labels, while they are collected."""
 
     def __init__(self) -> None:
-        self._values: dict[MetricDefinition, dict[tuple[str, ...], float]] = {one: {} for one in DEFINITIONS}
+        self._values: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in DEFINITIONS}
 
     def add(self, metric: MetricDefinition, value: float | None, *labels: str) -> None:
-        if value is None or (metric in _OF_ONE_TOOL and labels[0] in (OTHER_TOOL, UNKNOWN_TOOL)):
+        if value is None or (metric.name in _OF_ONE_TOOL and labels[0] in (OTHER_TOOL, UNKNOWN_TOOL)):
             return
-        values = self._values[metric]
+        values = self._values[metric.name]
         before = values.get(labels)
         if before is None:
             values[labels] = value
         else:
-            values[labels] = min(before, value) if metric in _LOWEST else before + value
+            values[labels] = min(before, value) if metric.name in _LOWEST else before + value
 
     def samples(self) -> list[Sample]:
         return [
             Sample(metric.name, dict(zip(metric.label_names, labels, strict=True)), value)
-            for metric, values in self._values.items()
-            for labels, value in values.items()
+            for metric in DEFINITIONS
+            for labels, value in self._values[metric.name].items()
         ]
 
 
