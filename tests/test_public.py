@@ -23,6 +23,7 @@ USERS = {  # and whom they are for
     "failsoft.testing": "tests of error paths, of stores and of adapters",
     "failsoft.integration": "adapters",
     "failsoft.otel": "programs that trace with OpenTelemetry",
+    "failsoft.prometheus": "programs that Prometheus scrapes",
     "failsoft.stores.ports": "stores",
     "failsoft.stores.url": "programs that read a store",
     "failsoft.analysis.source": "programs that read a trace",

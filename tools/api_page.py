@@ -18,7 +18,8 @@ INTRO = """# Python API
 
 <!-- Written by tools/api_page.py from signatures and docstrings. Change those. -->
 
-Everything that `from failsoft import …` gives, then what is in `failsoft.testing`, in the adapters and in `failsoft.otel`.
+Everything that `from failsoft import …` gives, then what is in `failsoft.testing`, in the adapters, in `failsoft.otel` and in
+`failsoft.prometheus`.
 `failsoft.integration` ([Write an adapter](../how-to/write-an-adapter.md)) and `failsoft.stores.ports` are public too, for
 adapters and stores of your own, and `failsoft.stores.url` and `failsoft.analysis.source`, which read stores and traces
 ([Read a trace from code](../how-to/trace.md#read-a-trace-from-code)). All other modules may change at any time. A `Duration` is a text like `"30s"` or a `timedelta`; a bare number is refused.
@@ -39,7 +40,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "You meet these, and import them for annotations only: `rt.threads[key]` is a `Thread`, "
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
         "give `Event`s (their fields: [Events](events.md)), `rt.subscribe_batches` takes an `EventSink`, "
-        "`report.waterfall()` gives a `Waterfall`, `rt.inspect()` a `RuntimeSnapshot`.",
+        "`report.waterfall()` gives a `Waterfall`, `rt.inspect()` a `RuntimeSnapshot`, `rt.samples()` a list of `Sample`s.",
         (
             "failsoft.runtime.threads:Thread",
             "failsoft.core.conversation.thread_state:Offer",
@@ -55,6 +56,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "failsoft.runtime.inspect:CircuitSnapshot",
             "failsoft.runtime.inspect:SubscriberSnapshot",
             "failsoft.runtime.inspect:StoreSnapshot",
+            "failsoft.runtime.samples:Sample",
         ),
     ),
     ("Understanding errors", "failsoft", "", ("classify", "Override")),
@@ -148,6 +150,12 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "failsoft.adapters.openai_agents",
         "See [OpenAI Agents SDK](../how-to/openai-agents.md).",
         ("guard_agent",),
+    ),
+    (
+        "Prometheus",
+        "failsoft.prometheus",
+        "See [Observe](../how-to/observe.md#prometheus).",
+        ("PrometheusCollector", "exposition"),
     ),
     ("OpenTelemetry", "failsoft.otel", "See [OpenTelemetry](../how-to/opentelemetry.md).", ("OpenTelemetry",)),
 )

@@ -40,6 +40,7 @@ EXTRAS = {
     "langchain": ("failsoft.adapters.langchain",),
     "openai-agents": ("failsoft.adapters.openai_agents",),
     "otel": ("failsoft.otel",),
+    "prometheus": ("failsoft.prometheus",),
 }
 MODULES = {
     "pydantic-ai-slim": "pydantic_ai",

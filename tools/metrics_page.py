@@ -6,13 +6,14 @@ from pathlib import Path
 
 from tools.pages import DOCS, table, write
 
-from failsoft.observe import metrics
+from failsoft.observe import metric_definitions, metrics
+from failsoft.observe.metric_definitions import MetricDefinition
 
 PAGE = DOCS / "reference" / "metrics.md"
 
 INTRO = """# Metrics
 
-<!-- Written by tools/metrics_page.py from src/failsoft/observe/metrics.py. Change that. -->
+<!-- Written by tools/metrics_page.py from src/failsoft/observe/metrics.py and metric_definitions.py. Change those. -->
 
 `rt.metrics("flight_search")` gives one tool's figures since the runtime was made, as a plain dict. They are counted from
 the [event stream](events.md): the last column names the event, so you can count the same things your own way with
@@ -101,6 +102,53 @@ MORE = {  # metrics that are more than the count of one event type
 }
 
 
+SERIES = f"""## Series
+
+Exporters publish these: `failsoft.prometheus` under the name in the first column, in which the names of
+OpenTelemetry (`failsoft.tool.calls`) get underscores, the unit and `_total`. `rt.samples()` has those that come from the
+runtime.
+
+- *runtime*: read from the runtime's counters when it is asked. *events*: counted from the event stream, from the moment that the
+  exporter was made.
+- `tool` is the id of a registered tool. Names that a model invented count as `{metric_definitions.UNKNOWN_TOOL}`. The first
+  {metric_definitions.MOST_TOOLS} registered tools have series of their own; the others count as `{metric_definitions.OTHER_TOOL}`.
+- No series has a tenant, a thread, an id or the text of an error.
+- The metrics of the specification keep their names, so their type is *unknown* in Prometheus, where counters end in `_total`.
+- `failsoft_tool_attempts_total`: with `failed_with_retry` a retry followed the attempt; `successful_with_retry` was one. Attempts
+  divided by calls is the amplification: 1 without retries.
+- Calls count for the tool that was asked for; a refused call counts for the last tool that refused it. Attempts count for the
+  tool that ran.
+"""
+
+
+def _series(definition: MetricDefinition) -> tuple[str, str, str, str, str]:
+    labels = ", ".join(f"`{name}`" for name in definition.label_names)
+    kind = "unknown" if definition.own_name and definition.kind == "counter" else definition.kind
+    return (
+        f"`{definition.prometheus_name}`",
+        kind,
+        labels,
+        definition.description,
+        f"{definition.source}: {definition.follows}",
+    )
+
+
+LABELS = "The values of the other labels:"
+
+
+def _label_rows() -> list[tuple[str, str]]:
+    """Every label with a fixed set of values, and where its values differ, the series that have it."""
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for definition in metric_definitions.DEFINITIONS:
+        for label in definition.labels:
+            if label.values is not None:
+                rows.setdefault((label.name, label.values), []).append(f"`{definition.prometheus_name}`")
+    return [
+        (f"`{name}` of {', '.join(series)}", ", ".join(f"`{value}`" for value in values))
+        for (name, values), series in rows.items()
+    ]
+
+
 def pages() -> dict[Path, str]:
     """Return the generated page."""
     figures = metrics.Metrics().as_dict()
@@ -108,7 +156,18 @@ def pages() -> dict[Path, str]:
         raise SystemExit(f"a figure too few or too many: {', '.join(sorted(figures.keys() ^ MEANINGS.keys()))}")
     events = {name: f"`{event}`" for event, name in metrics._COUNTED.items()}
     rows = [(f"`{name}`", MEANINGS[name], MORE.get(name) or events[name]) for name in figures]
-    return {PAGE: "\n\n".join([INTRO.strip(), table(("figure", "meaning", "from"), rows), EXAMPLE.strip()]) + "\n"}
+    return {
+        PAGE: "\n\n".join(
+            [INTRO.strip(), table(("figure", "meaning", "from"), rows), EXAMPLE.strip(), *_series_parts()]
+        )
+        + "\n"
+    }
+
+
+def _series_parts() -> list[str]:
+    rows = [_series(definition) for definition in metric_definitions.DEFINITIONS]
+    series = table(("series", "kind", "labels", "meaning", "from"), rows)
+    return [SERIES.strip(), series, LABELS, table(("label", "values"), _label_rows())]
 
 
 if __name__ == "__main__":

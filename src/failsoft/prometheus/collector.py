@@ -31,14 +31,12 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from failsoft.exporters.event_counts import EventCounts, HistogramValue
 from failsoft.observe.delivery import Delivery
 from failsoft.observe.exception_text import exception_text
 from failsoft.observe.metric_definitions import BUCKETS, DEFINITIONS, MetricDefinition
+from failsoft.prometheus.event_counts import EventCounts, HistogramValue
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.samples import SampleReader, label_of
-
-__all__ = ["PrometheusCollector", "exposition"]
 
 PATIENCE = 0.2  # seconds
 IDLE = 5.0  # seconds between batches if there are few events

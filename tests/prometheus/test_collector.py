@@ -14,9 +14,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from failsoft import Runtime
-from failsoft.exporters import prometheus
-from failsoft.exporters.prometheus import PrometheusCollector, exposition
-from failsoft.observe.metric_definitions import DEFINITIONS, MOST_TOOLS
+from failsoft.observe.metric_definitions import BUCKETS, DEFINITIONS, MOST_TOOLS
+from failsoft.prometheus import PrometheusCollector, exposition
 from failsoft.testing import FaultPlan, virtual_time
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -282,7 +281,7 @@ def test_tools_beyond_the_limit_share_their_series() -> None:
     assert read("breaker_state", tool="_other", state="closed") == 30
     for number in range(MOST_TOOLS + 30, MOST_TOOLS + 300):
         rt.add(search, id=f"tool_{number}", read_only=True)
-    assert len(values(rt)) < before + (MOST_TOOLS + 1) * (len(prometheus.BUCKETS) + 3) + 20
+    assert len(values(rt)) < before + (MOST_TOOLS + 1) * (len(BUCKETS) + 3) + 20
     asyncio.run(rt.close())
 
 

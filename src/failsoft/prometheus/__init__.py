@@ -1,0 +1,10 @@
+"""Prometheus: a collector for your registry, and the text of ``/metrics``. Needs the extra ``prometheus``.
+
+``REGISTRY.register(PrometheusCollector(rt))`` is all. ``collector`` reads the runtime's own counters at the scrape,
+``event_counts`` counts what the runtime does not count itself. May import ``runtime`` and what is below it. Tested in
+``tests/prometheus``.
+"""
+
+from failsoft.prometheus.collector import PrometheusCollector, exposition
+
+__all__ = ["PrometheusCollector", "exposition"]
