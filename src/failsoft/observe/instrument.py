@@ -66,7 +66,7 @@ class CallInfo:
     """A call, for an instrument."""
 
     __slots__ = (
-        "_describe", "arguments", "candidate", "id", "known", "notes", "outcome", "parent_id", "tenant", "thread",
+        "_describe", "arguments", "asked_id", "candidate", "id", "known", "notes", "outcome", "parent_id", "tenant", "thread",
         "tool", "turn", "turn_id",
     )  # fmt: skip
 
@@ -83,12 +83,14 @@ class CallInfo:
         turn: TurnInfo | None = None,
         describe: Callable[[], str] = str,
         known: bool = True,
+        asked_id: str | None = None,
     ) -> None:
         self.tool = tool  # the id of the tool that was asked for
         self.known = known  # False if no tool has that name: a model may have invented it
         self._describe = describe
         self.candidate = tool  # for an attempt: the tool that runs, the one asked for or a fallback
         self.id = id  # as in ``Outcome.id``
+        self.asked_id = id if asked_id is None else asked_id  # the id that a model gave to the call, if it did
         self.turn_id = turn_id  # as in ``TurnReport.turn_id``; None outside a turn
         self.turn = turn  # None outside a turn, and if the instrument was added after the turn had started
         self.parent_id = parent_id  # the call inside whose tool it was made

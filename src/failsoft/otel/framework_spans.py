@@ -40,7 +40,7 @@ def find_framework_span(call: CallInfo) -> Span | None:
     if attributes is None or names.CALL_ID in attributes or not _is_tool_span(span, attributes):
         return None
     id = attributes.get(names.TOOL_CALL_ID)
-    if id is not None and id == call.id:
+    if id is not None and id in (call.id, call.asked_id):
         return span
     named = [attributes[name] for name in _NAMES if name in attributes] or [_name_of(span).rpartition(" ")[2]]
     if call.tool in named:

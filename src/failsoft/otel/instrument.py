@@ -90,7 +90,7 @@ class OpenTelemetry(Instrument):
             names.OPERATION: names.EXECUTE_TOOL,
             names.TOOL_NAME: call.tool,
             names.TOOL_TYPE: names.FUNCTION,
-            names.TOOL_CALL_ID: call.id,
+            names.TOOL_CALL_ID: call.asked_id,
             names.TOOL_DESCRIPTION: call.description or None,
             names.CONVERSATION: call.thread,
             names.CALL_ID: call.id,

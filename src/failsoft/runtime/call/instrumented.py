@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model.fault import Code
 from failsoft.errors import FailsoftError
 from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, Instruments
+from failsoft.runtime.scope import ASKED
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -23,13 +24,20 @@ if TYPE_CHECKING:
 
 
 def _span(instruments: Instruments, call: Call) -> CallSpan:
+    turn: object = call.turn
+    asked, asked_id, thread = ASKED.get(), call.caller_id, call.thread
+    if asked is not None and asked.tool is call.tool and not asked.taken:  # a guarded read: it has no id of the model's
+        asked.taken = True
+        asked_id, thread = asked.id, thread or asked.thread
+        turn = asked.turn() if turn is None and asked.turn is not None else turn
     info = CallInfo(
         call.tool.id,
         call.id,
-        turn_id=None if call.turn is None else call.turn.id,
-        turn=getattr(call.turn, "info", None),  # None also for a turn that is older than the instruments
+        asked_id=asked_id or None,
+        turn_id=getattr(turn, "id", None),
+        turn=getattr(turn, "info", None),  # None also for a turn that is older than the instruments
         parent_id=None if call.parent is None else call.parent.id,
-        thread=call.thread,
+        thread=thread,
         tenant=call.tenant,
         arguments=_by_name(call),
         describe=lambda: call.tool.description,
