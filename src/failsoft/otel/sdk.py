@@ -41,8 +41,13 @@ def processors_of(provider: Any) -> Any:
 
 
 def _samples_in_place(provider: Any) -> bool:
-    sampler, ids = getattr(provider, "sampler", None), getattr(provider, "id_generator", None)
-    return all(type(one).__module__.startswith(_SDK + ".") for one in (sampler, ids))
+    return _is_known(getattr(provider, "sampler", None)) and _is_known(getattr(provider, "id_generator", None))
+
+
+def _is_known(part: Any) -> bool:
+    """True for a sampler or an id generator of the SDK, and for a sampler that asks only such samplers."""
+    asked = [one for one in getattr(part, "__dict__", {}).values() if hasattr(one, "should_sample")]
+    return type(part).__module__.startswith(_SDK + ".") and all(map(_is_known, asked))
 
 
 def _starts_in_place(processor: object) -> bool:
