@@ -19,7 +19,7 @@ from failsoft.runtime.execution.deadline import QUEUES
 
 REJECTIONS = times(1_000_000, 200_000)
 KEYS = times(1_000_000, 3_000)
-WARM = times(30_000, 2_000)
+WARM = times(150_000, 2_000)  # the allocator's arenas stop growing after about 120,000
 MEGABYTE = 1 << 20
 
 

@@ -27,6 +27,7 @@ from failsoft.surfaces.cli.classify import classify as _classify
 from failsoft.surfaces.cli.completion import completion as _completion
 from failsoft.surfaces.cli.console import CommandError, clean, print_json, say
 from failsoft.surfaces.cli.demo import demo as _demo
+from failsoft.surfaces.cli.doctor import doctor as _doctor
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.streams import give_up, prepare
@@ -123,7 +124,7 @@ def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 
 
-for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _completion):
+for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _doctor, _completion):
     cli.add_command(_command)
 
 
