@@ -33,16 +33,23 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "",
         ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial", "in_thread"),
     ),
-    ("What comes out", "failsoft", "", ("Outcome", "TurnReport", "Fault", "Code", "ErrorStatusCode", "Decision")),
+    (
+        "What comes out",
+        "failsoft",
+        "",
+        ("Outcome", "TurnReport", "Fault", "Code", "ErrorStatusCode", "Decision", "LedgerEntry"),
+    ),
     (
         "What the runtime shows",
         "",
         "You meet these, and import them for annotations only: `rt.threads[key]` is a `Thread`, "
         "`rt.memory` is the `RecoveryMemory`, `outcome.explanation` an `Explanation`, `rt.events()` and `rt.subscribe` "
         "give `Event`s (their fields: [Events](events.md)), `rt.subscribe_batches` takes an `EventSink`, "
-        "`report.waterfall()` gives a `Waterfall`, `rt.inspect()` a `RuntimeSnapshot`, `rt.samples()` a list of `Sample`s.",
+        "`report.waterfall()` gives a `Waterfall`, `rt.inspect()` a `RuntimeSnapshot`, `rt.samples()` a list of `Sample`s, "
+        "`rt.ledger` is the `Ledger`, of `LedgerEntry`s.",
         (
             "failsoft.runtime.threads:Thread",
+            "failsoft.runtime.ledger:Ledger",
             "failsoft.core.conversation.thread_state:Offer",
             "failsoft.core.conversation.thread_state:Dangling",
             "failsoft.runtime.persistence.recovery_memory:RecoveryMemory",
@@ -102,6 +109,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "ToolUnavailable",
             "ManifestError",
             "TurnError",
+            "LedgerError",
             "NothingDone",
         ),
     ),

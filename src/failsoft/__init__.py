@@ -12,6 +12,7 @@ from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.classify import classify
 from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.fault import Code, ErrorStatusCode, Fault
+from failsoft.core.model.ledger_entry import LedgerEntry
 from failsoft.core.model.options import BreakerOptions, Fallback, Override, RetryOptions
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.model.partial import partial
@@ -21,6 +22,7 @@ from failsoft.errors import (
     CallFailed,
     CircuitOpen,
     FailsoftError,
+    LedgerError,
     ManifestError,
     ToolTimeout,
     ToolUnavailable,
@@ -47,6 +49,8 @@ __all__ = [
     "Handle",
     "Handler",
     "Instrument",
+    "LedgerEntry",
+    "LedgerError",
     "ManifestError",
     "NothingDone",
     "Outcome",

@@ -6,6 +6,7 @@ They use the public API only, so that they stay as they are when modules move.
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -668,6 +669,16 @@ async def a_write_that_the_store_did_not_record() -> None:
         rt = Runtime(store=Full(), store_required=required)
         rt.add(Scripted("paid"), id="pay", idempotent=False)
         await rt.call("pay", {"amount": 4}, id="c1", thread="chat")
+
+
+@scene("ledger")
+async def open_cases_that_are_resolved() -> None:
+    rt = Runtime(store=MemoryStore(), random=random.Random(60))
+    rt.add(Scripted(RESET, RESET, "paid"), id="pay", idempotent=False, retry=ONCE)
+    for id, verdict, value in (("c1", "happened", "paid by hand"), ("c2", "none", None)):
+        await rt.call("pay", {"amount": 4}, id=id, thread="chat")
+        rt.ledger.resolve(id, verdict, value)
+        await rt.call("pay", {"amount": 4}, id=id, thread="chat")
 
 
 @scene("writes")

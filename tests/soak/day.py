@@ -27,6 +27,7 @@ from tests.soak.world import SPECS, World
 from failsoft import Runtime
 from failsoft.runtime.conversation import conversation_log as conversations
 from failsoft.runtime.execution.clock import Clock
+from failsoft.runtime.persistence import cases
 from failsoft.testing import VirtualClock, virtual_time
 
 # Soon after 1970 a float of seconds is exact to a fraction of a nanosecond: when a batch of events is stamped, which is
@@ -97,7 +98,7 @@ def live(
     with TemporaryDirectory() as folder, virtual_time(start=START) as clock:
         place = path or Path(folder) / "trace.jsonl"
         place.unlink(missing_ok=True)
-        with patch.object(conversations, "ask_store", _ask_at_once):
+        with patch.object(conversations, "ask_store", _ask_at_once), patch.object(cases, "ask_store", _ask_at_once):
             return clock.run(_live(clock, seed, agents, spells, declared or {}, place))
 
 

@@ -221,14 +221,14 @@ PROTECTIONS: dict[int, Protection] = {
     35: Protection(
         "a write waits until its record is durable",
         "runtime/persistence/effect_ledger.py",
-        '        taken = self._store.claim("pending", values, ttl=DANGLES_FOR, timeout=PATIENCE)\n',
+        '        taken = self._store.claim("pending", values, ttl=KEPT_FOR, timeout=PATIENCE)\n',
         "        taken = {}\n"
         "        for place, value in values.items():\n"
-        '            self._store.put("pending", place, value, ttl=DANGLES_FOR)\n',
+        '            self._store.put("pending", place, value, ttl=KEPT_FOR)\n',
     ),
     36: Protection(
         "a start that finds the record of another one is not run",
-        "runtime/call/pipeline.py",
+        "runtime/call/write_steps.py",
         '    if answer == "begun":\n',
         '    if answer == "":\n',
     ),

@@ -50,6 +50,7 @@ RETRY_OFFERED = "RetryOffered"  # the user may ask for one more try
 OFFER_TAKEN = "OfferTaken"  # the user has asked for it
 NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would go unnoticed
 EFFECT_VERIFIED = "EffectVerified"  # the answer of verify about an attempt whose effect was unknown
+EFFECT_RESOLVED = "EffectResolved"  # someone has found out whether a write with an unknown effect happened
 OFFER_CLEARED = "OfferCleared"  # a permanent failure: there is nothing to retry
 EXPLAIN_FAILED = "ExplainFailed"  # the user's explain function failed or was slow: the built-in text is used
 INTERNAL_ERROR = "InternalError"  # a contract bug, with the data to find it

@@ -60,7 +60,7 @@ def close_blocking(rt: Services, grace: float) -> None:
     deadline = real_time() + max(grace, 1.0)
     rt.log.trace.close(deadline)
     if rt.books.ledger is not None:
-        rt.books.ledger.finish_pending()
+        rt.books.ledger.flush()
     if rt.toolbox.circuits is not None:
         rt.toolbox.circuits.close(deadline)
     if rt.books.writer is not None:

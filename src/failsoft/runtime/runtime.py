@@ -13,6 +13,7 @@ from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import (
     join_policies,
     read_time,
+    refuse_odd_flag,
     refuse_odd_parts,
     require_callables,
     require_text_names,
@@ -83,6 +84,8 @@ class Runtime(RuntimeView):
     - ``store``: where trace, recovery memory, circuits, retry offers and the records of writes are kept:
       ``"sqlite:///failsoft.db"``, or ``"memory:"``, which keeps nothing beyond the process.
     - ``store_required``: refuse a write that the store could not record before it starts; else it runs without a record.
+    - ``record_arguments``: keep the arguments of writes in the effect ledger, without secrets, so that ``rt.ledger`` can
+      verify them later.
     - ``breakers``: where circuits are shared with other processes, if not in the store: an address or a ``BreakerStore``.
       ``"memory:"``: they are not shared, and not kept.
     - ``trace``: a file to which every event is appended, as JSON lines.
@@ -106,6 +109,7 @@ class Runtime(RuntimeView):
         *,
         store: str | Store = "memory:",
         store_required: bool = False,
+        record_arguments: bool = False,
         breakers: str | BreakerStore | None = None,
         trace: str | Path | None = None,
         policies: Iterable[Policy | Mapping[str, Any]] | None = None,
@@ -124,6 +128,7 @@ class Runtime(RuntimeView):
         handler = self._connected if isinstance(error_handler, str) else error_handler
         require_callables(handler, on_escalation=on_escalation, explain=explain)
         refuse_odd_parts(clock, random, trace, store_required)
+        refuse_odd_flag("record_arguments", record_arguments)
         self._random = source = random or random_source.Random()
         clock = clock or clocks.current()
         settings = read_settings(manifest, undeclared, check_types)
@@ -137,6 +142,7 @@ class Runtime(RuntimeView):
             policies=join_policies(settings.policies, policies or ()),
             store=kept,
             store_required=store_required,
+            record_arguments=record_arguments,
             phraser=explain,
             catalogue=Catalogue(settings.explanations, settings.language),
         )

@@ -44,6 +44,7 @@ class Services:
         policies: tuple[Policy, ...] = (),
         store: Store | None = None,
         store_required: bool = False,
+        record_arguments: bool = False,
         phraser: Phraser | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
@@ -52,7 +53,9 @@ class Services:
         self.toolbox = Toolbox(self.time.now)
         self.texts = Explainer(self.toolbox.tools, phraser, catalogue or Catalogue())
         self.judgement = UserJudgement(self.log, handler, policies)
-        self.books = Books(self.time, self.log, self.texts, store, store_required=store_required)
+        self.books = Books(
+            self.time, self.log, self.texts, store, store_required=store_required, record_arguments=record_arguments
+        )
         self.in_flight = InFlight()
         self.places = Places(self.time, self.log, self.in_flight)
         self.runner = CallRunner(self, self)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy
     from failsoft.runtime.execution.processes.pool import Counts
     from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
+    from failsoft.runtime.ledger import Ledger
     from failsoft.runtime.samples import Sample, SampleReader
 
 VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
@@ -49,6 +50,7 @@ class RuntimeView:
         self._memory = memory
         self._threads = Threads(engine)
         self._inspector: Inspector | None = None
+        self._ledger: Ledger | None = None
         self._sample_reader: SampleReader | None = None
 
     def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
@@ -111,6 +113,15 @@ class RuntimeView:
     def memory(self) -> RecoveryMemory:
         """The recovery memory: ``rt.memory.families()`` shows what has helped against which errors."""
         return self._memory
+
+    @property
+    def ledger(self) -> Ledger:
+        """The effect ledger: ``rt.ledger.unknown()`` lists writes of which nobody knows whether they happened."""
+        if self._ledger is None:
+            from failsoft.runtime.ledger import Ledger
+
+            self._ledger = Ledger(self._engine)
+        return self._ledger
 
     @property
     def threads(self) -> Threads:

@@ -49,6 +49,7 @@ _PURE = (
     "failsoft.runtime.call.recovery",
     "failsoft.runtime.call.steps",
     "failsoft.runtime.call.verification",
+    "failsoft.runtime.call.write_steps",
     "failsoft.testing.check_driver",
 )
 _OUTSIDE = {"_random", "_thread", "asyncio", "logging", "os", "posix", "queue", "random", "secrets", "socket", "sqlite3",

@@ -23,6 +23,19 @@ class ManifestError(FailsoftError):
         self.problems = problems
 
 
+class LedgerError(FailsoftError):
+    """An entry of the effect ledger cannot be used so. ``problem`` says in one word why, for programs."""
+
+    __module__ = "failsoft.errors"
+
+    def __init__(self, message: str, problem: str = "") -> None:
+        super().__init__(message, problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class TurnError(FailsoftError):
     """A turn was used wrongly: after its end, from another event loop, with a cycle in it."""
 

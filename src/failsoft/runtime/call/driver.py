@@ -21,7 +21,9 @@ from failsoft.runtime.call.pipeline import Pipeline
 from failsoft.runtime.call.steps import (
     Consult,
     Consulted,
+    EndUnknown,
     Phrase,
+    Recall,
     RecordWrite,
     Step,
     TakeOffer,
@@ -35,12 +37,13 @@ from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, r
 from failsoft.runtime.scope import SCOPE, reset_variable
 
 if TYPE_CHECKING:
+    from failsoft.core.model.ledger_entry import Recalled
     from failsoft.core.model.outcome import Decision
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.ports import DriverServices
-    from failsoft.runtime.persistence.effect_ledger import Answer
+    from failsoft.runtime.persistence.write_record import Answer
 
-    _Answer = AttemptResult | Consulted | VerifyReply | Answer | bool | float | None
+    _Answer = AttemptResult | Consulted | VerifyReply | Answer | Recalled | bool | float | None
 
 
 # --- on an event loop -------------------------------------------------------------------------------------------------
@@ -99,6 +102,11 @@ async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, RecordWrite):
         assert rt.books.ledger is not None
         return await rt.books.ledger.begin(call)
+    if isinstance(step, Recall):
+        return await rt.books.cases.recall(call)
+    if isinstance(step, EndUnknown):
+        await rt.books.cases.end_unknown(call, step.fault)
+        return None
     if isinstance(step, Wait):
         await asyncio.sleep(step.delay)
         return rt.time.now()
@@ -161,6 +169,11 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, RecordWrite):
         assert rt.books.ledger is not None
         return rt.books.ledger.begin_blocking(call)
+    if isinstance(step, Recall):
+        return rt.books.cases.recall_blocking(call)
+    if isinstance(step, EndUnknown):
+        rt.books.cases.end_unknown_blocking(call, step.fault)
+        return None
     if isinstance(step, Wait):
         if is_on_loop():
             rt.toolbox.warn_once(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
+from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, cancelled
 from failsoft.observe import events
 from failsoft.observe.exception_text import exception_text
 from failsoft.observe.recorder import Recorder
@@ -100,12 +100,7 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
     if tool is not None:
         emit_abandoned(log, call, tool)
     passed = isinstance(error, ControlFlow)
-    if call.write_record is not None and books.ledger is not None:
-        acted = not passed and call.may_have_acted_now
-        if not acted or call.abandoned:
-            books.ledger.end(call, acted=acted)
-        else:  # its tool may have acted, and its caller cannot be told
-            books.ledger.abandon(call)
+    _end_write(books, call, passed=passed)
     if call.offer_taken and not call.attempts:
         books.conversations.return_offer(call)
     if call.end_recorded:
@@ -115,3 +110,18 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
     duration = round((now - call.started) * 1000, 3)
     log.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
     log.drain_if_due()
+
+
+def _end_write(books: CallBooks, call: Call, *, passed: bool) -> None:
+    """End the record of a write whose caller has left; ``passed``: its agent framework goes on with the call itself."""
+    wrote = call.tool.is_write or call.write_record is not None
+    unknown = not passed and call.may_have_acted_now and wrote  # its tool may have acted
+    if call.write_record is None or books.ledger is None:
+        if unknown:
+            books.cases.end_unknown_soon(call, cancelled(started=True))
+    elif not unknown:
+        books.ledger.end(call, acted=False)
+    elif call.abandoned:  # its turn has reported it
+        books.cases.end_unknown_soon(call, cancelled(started=True))
+    else:  # its caller cannot be told
+        books.ledger.abandon(call)

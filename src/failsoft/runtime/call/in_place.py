@@ -29,6 +29,7 @@ from failsoft.runtime.call.steps import (
     Escalate,
     FindFallbacks,
     FindLoop,
+    ForgetUnanswered,
     Interrupted,
     Learn,
     LoopFound,
@@ -168,5 +169,6 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     WarnMissing: lambda rt, _, step: step.tool.warn_missing_fallbacks(step.absent, rt.toolbox.tools),
     EndRecord: _end_record,
     NoteOutcome: _note_outcome,
+    ForgetUnanswered: lambda rt, call, _: rt.books.conversations.forget_unanswered(call),
     Escalate: lambda rt, call, step: rt.log.escalate(call, step.outcome),
 }

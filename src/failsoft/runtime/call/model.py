@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.instrument import CallSpan
     from failsoft.runtime.call.allowance import CallAllowance
-    from failsoft.runtime.persistence.effect_ledger import WriteRecord
+    from failsoft.runtime.persistence.write_record import WriteRecord
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -280,6 +280,16 @@ class Call:
     def has_own_id(self) -> bool:
         """True if the caller chose the id, or if a generated id has already been shown."""
         return isinstance(self.raw_id, str)
+
+    def sent_key(self, new_key: Callable[[], str]) -> str | None:
+        """Return the idempotency key of this call, made now if its tool takes one and none was given."""
+        parameter = self.tool.options.idempotency_key
+        if parameter is not None and parameter in self.kwargs:
+            given = self.kwargs[parameter]
+            return given if isinstance(given, str) else None
+        if parameter is not None and self.key is None:
+            self.key, self.key_made = new_key(), True
+        return self.key
 
     def arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
         """Return the caller's arguments, converted to the tool's types, with the idempotency key if the tool takes one.

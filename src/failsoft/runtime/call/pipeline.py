@@ -22,6 +22,7 @@ from typing import Any
 from failsoft.core.classify.returned import is_plain
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
+from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.model.partial import Partial, more_complete
@@ -38,7 +39,7 @@ from failsoft.runtime.call.event_fields import (
     recovery_fields,
 )
 from failsoft.runtime.call.model import AttemptResult
-from failsoft.runtime.call.recovery import Recovery, Steps
+from failsoft.runtime.call.recovery import Steps
 from failsoft.runtime.call.steps import (
     Admit,
     CallSteps,
@@ -55,7 +56,6 @@ from failsoft.runtime.call.steps import (
     NoteOutcome,
     Phrase,
     ReadValue,
-    RecordWrite,
     Report,
     Step,
     Switched,
@@ -66,6 +66,7 @@ from failsoft.runtime.call.steps import (
     make_classify,
     make_emit,
 )
+from failsoft.runtime.call.write_steps import WriteSteps
 from failsoft.runtime.tools.control import MisfitError
 
 _PARTIAL = Decision("partial_success", "A partial result is acceptable")
@@ -74,7 +75,7 @@ _ACTED_SINCE = "a task of the failed attempt may have acted since"
 _BUDGET_SPENT = "the retry budget is spent"
 
 
-class Pipeline(Recovery):
+class Pipeline(WriteSteps):
     """One call on its way through the pipeline."""
 
     __slots__ = ()
@@ -94,20 +95,20 @@ class Pipeline(Recovery):
         return (yield from self._fail(decision))
 
     def _run(self, result: AttemptResult | None) -> CallSteps:
-        if result is None and self._call.thread is not None:
-            found: LoopFound = yield FindLoop()
-            if found.failure is not None:
-                return (yield from self._prevent_loop(found))
+        if result is None and (ended := (yield from self._check_loop())) is not None:
+            return ended
         while True:
-            fault: Fault | None = None
+            fault: LedgerAnswer | Fault | None = None
             if result is None:
                 fault, result = yield from self._enter_and_attempt()
+                if isinstance(fault, LedgerAnswer):
+                    return (yield from self._answer(fault))
             if result is not None:
                 result, fault = yield from self._examine(result)
                 if fault is None:
                     yield from self._credit(result)
                     return (yield from self._succeed(result, self._part and _PARTIAL))
-            assert fault is not None
+            assert isinstance(fault, Fault)
             fault, decision = yield from self._decide(fault, result)
             if isinstance(decision, Verified):
                 return (yield from self._succeed_verified(decision, fault))
@@ -126,17 +127,34 @@ class Pipeline(Recovery):
                 return (yield from self._succeed(AttemptResult(self._now, self._now, self._best), decision))
             return (yield from self._fail(decision))
 
+    def _check_loop(self) -> Generator[Step, Any, Outcome[Any] | None]:
+        """End a call that has just failed twice the same way, unless it is known since that it has happened."""
+        if self._call.thread is None:
+            return None
+        found: LoopFound = yield FindLoop()
+        if found.failure is None:
+            return None
+        known = yield from self._recall()
+        return (yield from self._prevent_loop(found) if known is None else self._answer(known))
+
     # -- before an attempt ---------------------------------------------------------------------------------------------
 
-    def _enter_and_attempt(self) -> Generator[Step, Any, tuple[Fault | None, AttemptResult | None]]:
-        """Make an attempt if nothing is in its way: return its result, or the fault that kept it from starting."""
+    def _enter_and_attempt(self) -> Generator[Step, Any, tuple[LedgerAnswer | Fault | None, AttemptResult | None]]:
+        """Make an attempt if nothing is in its way: return its result, or what kept it from starting."""
         fault = yield from self._enter()
         return (None, (yield from self._attempt())) if fault is None else (fault, None)
 
-    def _enter(self) -> Generator[Step, Any, Fault | None]:
-        """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting."""
+    def _enter(self) -> Generator[Step, Any, LedgerAnswer | Fault | None]:
+        """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting.
+
+        So does the answer of a write that has happened, as an operator knows.
+        """
         call, candidate = self._call, self._candidate
-        answer: Ticket | Fault = yield Admit(candidate)
+        if self._must_recall() and (known := (yield from self._recall())) is not None:
+            return known
+        answer: Ticket | Fault | LedgerAnswer = yield Admit(candidate)
+        if isinstance(answer, Fault):
+            answer = yield from self._reconsider(answer)
         if not isinstance(answer, Ticket):
             return answer
         candidate.ticket = answer
@@ -149,16 +167,6 @@ class Pipeline(Recovery):
         if self._wants_record():
             return (yield from self._record_write())
         return None
-
-    def _wants_record(self) -> bool:
-        """True if the call has to be recorded before the candidate runs."""
-        call = self._call
-        return (
-            self._options.records_writes
-            and call.write_recorded is None
-            and self._candidate.tool.is_write
-            and (call.caller_id is not None or call.thread is not None)
-        )
 
     def _take_offer(self) -> Generator[Step, Any, Fault | None]:
         """Use up the offer that a user's retry makes use of, once: the retry is about to run."""
@@ -173,21 +181,6 @@ class Pipeline(Recovery):
         fields = {"message": f"Retry offer taken for {call.tool.id}", "thread": call.thread}
         yield Emit(events.OFFER_TAKEN, call.tool, fields)
         return None
-
-    def _record_write(self) -> Generator[Step, Any, Fault | None]:
-        """Have a write recorded before it starts; a fault keeps it from starting."""
-        call, required = self._call, self._options.store_required
-        call.waiting = True
-        answer = yield from self._wait_for(RecordWrite())
-        call.waiting = False
-        if answer == "begun":
-            return builtin_faults.begun_before()
-        call.write_recorded = answer == "kept"
-        if call.write_recorded:
-            return None
-        fields = {"message": f"{call.tool.id} could not be recorded before it starts", "refused": required}
-        yield Emit(events.NOT_RECORDED, call.tool, fields)
-        return builtin_faults.not_recorded(call.tool.id) if required else None
 
     def _attempt(self) -> Generator[Step, Any, AttemptResult]:
         """Make an attempt."""
@@ -353,8 +346,7 @@ class Pipeline(Recovery):
             partial=None if best is None else best.value,
             recorded=call.write_recorded,
         )
-        if call.write_recorded is not None:
-            yield EndRecord(acted=fault.effect != "none")
+        yield from self._end_record(fault)
         if options.phrases and message is None and not call.is_inner:
             yield Phrase(outcome)
         if total:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.execution.deadline import LoopDeadlines, Queue
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.thread_pool import ThreadPool
+    from failsoft.runtime.persistence.cases import Cases
     from failsoft.runtime.persistence.effect_ledger import EffectLedger
     from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
     from failsoft.runtime.tools.health import ToolHealth
@@ -104,6 +105,8 @@ class CallBooks(Protocol):
     def ledger(self) -> EffectLedger | None: ...
     @property
     def store_required(self) -> bool: ...
+    @property
+    def cases(self) -> Cases: ...
 
 
 class CallPlaces(Protocol):

@@ -1,8 +1,9 @@
 """The steps of the pipeline, and the answers that a driver gives to them.
 
 The pipeline decides and yields steps. A driver performs each step and sends the answer back. Only ``Invoke``, ``Wait``,
-``Verify``, ``Consult``, ``Phrase``, ``TakeOffer`` and ``RecordWrite`` take time; ``in_place`` answers the others at once.
-Time, random numbers and the state of others reach the pipeline in these answers and in no other way.
+``Verify``, ``Consult``, ``Phrase``, ``TakeOffer``, ``RecordWrite``, ``Recall`` and ``EndUnknown`` take time; ``in_place``
+answers the others at once. Time, random numbers and the state of others reach the pipeline in these answers and in no
+other way.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class TakeOffer(NamedTuple):
 
 class RecordWrite(NamedTuple):
     """Record a write before it starts. The answer is an ``Answer`` of the ledger."""
+
+
+class Recall(NamedTuple):
+    """Look a write up that is not going to run. The answer is a ``Recalled``."""
 
 
 # --- after an attempt -------------------------------------------------------------------------------------------------
@@ -291,15 +296,25 @@ class Phrase(NamedTuple):
 
 
 class EndRecord(NamedTuple):
-    """End the record of a write."""
+    """End the record of a write whose effect is known."""
 
     acted: bool  # its tool may have had an effect
+
+
+class EndUnknown(NamedTuple):
+    """Leave an open case in the ledger: a write has ended with an unknown effect."""
+
+    fault: Fault
 
 
 class NoteOutcome(NamedTuple):
     """Let the call's thread know how the call ended."""
 
     outcome: Outcome[Any]
+
+
+class ForgetUnanswered(NamedTuple):
+    """Let the call's thread forget that this call was begun before and not answered."""
 
 
 class Escalate(NamedTuple):
@@ -340,7 +355,8 @@ InPlaceStep = (
     | WarnMissing
     | EndRecord
     | NoteOutcome
+    | ForgetUnanswered
     | Escalate
 )
-Step = Invoke | RecordWrite | TakeOffer | Wait | Verify | Consult | Phrase | InPlaceStep
+Step = Invoke | RecordWrite | Recall | EndUnknown | TakeOffer | Wait | Verify | Consult | Phrase | InPlaceStep
 CallSteps = Generator[Step, Any, Outcome[Any]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from failsoft.runtime.conversation.conversation_log import ConversationLog
+from failsoft.runtime.persistence.cases import Cases
 
 if TYPE_CHECKING:
     from failsoft.runtime.conversation.ports import CallEmitter, Explains
@@ -18,7 +19,14 @@ class Books:
     """Opens the books, in the store if there is one."""
 
     def __init__(
-        self, time: TimeSource, log: CallEmitter, texts: Explains, store: Store | None, *, store_required: bool
+        self,
+        time: TimeSource,
+        log: CallEmitter,
+        texts: Explains,
+        store: Store | None,
+        *,
+        store_required: bool,
+        record_arguments: bool = False,
     ) -> None:
         self.time = time
         self.log = log
@@ -31,4 +39,6 @@ class Books:
         if store is not None and self.conversations.pending is not None:
             from failsoft.runtime.persistence.effect_ledger import EffectLedger  # only with a store
 
-            self.ledger = EffectLedger(store, self.conversations.pending.run)
+            run = self.conversations.pending.run
+            self.ledger = EffectLedger(store, run, time.wall, time.new_key, keeps_arguments=record_arguments)
+        self.cases = Cases(time, self.ledger, record_arguments=record_arguments)

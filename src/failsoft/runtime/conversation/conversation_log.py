@@ -133,6 +133,20 @@ class ConversationLog:
                 self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
         return True
 
+    def forget_unanswered(self, call: ThreadCall) -> None:
+        """Forget that this call was made before and not answered: an operator has found out what became of it."""
+        if call.thread is not None:
+            self.forget_call((call.tenant, call.thread), call.tool.id, call.id)
+
+    def forget_call(self, key: Key, tool: str, call_id: str) -> None:
+        """Forget the unanswered calls of a thread that have this tool and this id."""
+
+        def close(state: ThreadState, _: float) -> None:
+            for left in [left for left in state.dangling.values() if (left.tool, left.call_id) == (tool, call_id)]:
+                self._close(key, state, left)
+
+        self.use(key, close)
+
     def find_loop(self, call: ThreadCall) -> Failure | None:
         """Return the failure that this call has already had twice. Inner calls never count as a loop."""
         state = self.find(call)

@@ -140,7 +140,7 @@ def is_fast_eligible(rt: AwaitedCallServices, call: Call) -> bool:
         return False
     if call.turn is not None and call.turn.allowance is not None:
         return False
-    if rt.books.ledger is not None and rt.books.ledger.wants(call, call.tool):
+    if rt.books.cases.checks_writes and call.tool.is_write and (call.caller_id or call.thread) is not None:
         return False
     return call.thread is None or rt.books.conversations.find(call) is None
 

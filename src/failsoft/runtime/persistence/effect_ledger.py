@@ -10,29 +10,43 @@ Rules
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
-- A call that finds a record of the same write does not run, in any process, until the record is gone.
-  ``Thread.close_dangling`` drops the records of its thread, and each record expires after ``DANGLES_FOR`` seconds. Another
-  id, or other arguments, make another write.
+- A call that finds a record of the same write does not run, in any process, until the record is gone or resolved, for
+  ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. Another id, or other
+  arguments, make another write. A call that finds a record that was resolved as happened returns its value.
 - A call that has ended in this process does not prevent another one, although its record stays until the end of its turn:
   its caller has the answer.
+- A call that ends with an unknown effect leaves an open case (``ledger_records``), durable before its caller is told. A
+  record that ends without an answer becomes an open case as well.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Container, Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
-from urllib.parse import unquote
+from collections.abc import Callable, Container, Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
 
-from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
-from failsoft.runtime.execution.clock import outside_finished, outside_started
-from failsoft.runtime.persistence.store_reads import setter
+from failsoft.core.conversation.thread_state import mark
+from failsoft.runtime.persistence.ledger_records import (
+    KEPT_FOR,
+    LedgerRecords,
+    case_key,
+    describe_write,
+    entry_id,
+    is_stale,
+    make_case,
+    place_of,
+    read_answer,
+    read_place,
+)
+from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
+from failsoft.runtime.persistence.write_record import Answer, Change, Write, Writer, WriteRecord
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.ledger_entry import Recalled
     from failsoft.stores.failsafe import FailsafeStore
     from failsoft.stores.ports import Store
 
@@ -40,73 +54,23 @@ PATIENCE = 0.5  # seconds for which a write waits for its record
 MOST_TOLD = 10_000
 IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
 
-Answer = Literal["kept", "begun", "unknown"]
 Key = tuple[str | None, str | None]  # tenant and thread
-
-
-class Writer(Protocol):
-    """A tool, as far as the ledger needs it."""
-
-    id: str
-
-    @property
-    def is_write(self) -> bool: ...
-
-
-class WriteTurn(Protocol):
-    """The turn of a write."""
-
-    id: str
-
-    @property
-    def over(self) -> bool: ...
-
-
-class Identified(Protocol):
-    """The parts of a call by which a replay is recognised."""
-
-    caller_id: str | None
-    thread: str | None
-    tenant: str | None
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def tool(self) -> Writer: ...
-
-
-class Write(Identified, Protocol):
-    """A call that is recorded before it starts."""
-
-    write_record: WriteRecord | None
-
-    @property
-    def turn(self) -> WriteTurn | None: ...
-
-
-class WriteRecord:
-    """A record on its way into the store, and the store's answer."""
-
-    __slots__ = ("answer", "dropped", "found", "place", "value", "wake")
-
-    def __init__(self, place: str, value: dict[str, Any]) -> None:
-        self.place = place
-        self.value = value
-        self.answer: Answer | None = None  # None: the store has not answered yet
-        self.found: dict[str, Any] = {}  # the record that was there before
-        self.dropped = False  # its call has ended or was refused: the record is no longer needed
-        self.wake: Callable[[], None] = _nothing  # called when there is an answer
 
 
 class EffectLedger:
     """The writes that a runtime has begun."""
 
-    def __init__(self, store: Store, run: str) -> None:
+    def __init__(
+        self, store: Store, run: str, wall: Callable[[], float], new_key: Callable[[], str], *, keeps_arguments: bool
+    ) -> None:
         self._store = cast("FailsafeStore", store)
+        self.records = LedgerRecords(store, wall)
         self._run = run  # identifies this runtime among all others
-        self._ended: dict[str, str] = {}  # calls that have ended in open turns: turn by place
+        self._new_key = new_key
+        self._keeps_arguments = keeps_arguments
+        self._numbers = count(1)
+        # Calls that have ended in open turns, by place: the turn, and the record if the effect is unknown.
+        self._ended: dict[str, tuple[str, dict[str, Any] | None]] = {}
         # Places of records reported here: no longer unanswered, but they still prevent a replay.
         self._told: dict[str, None] = {}
         self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
@@ -118,7 +82,13 @@ class EffectLedger:
         self._lock = threading.RLock()  # entered directly: a signal may interrupt a Condition's __enter__
         self._changed = threading.Condition(self._lock)
         self._waiting: list[WriteRecord] = []
+        self._changes: list[Change] = []
         self._thread: threading.Thread | None = None
+
+    def is_running(self, place: str, record: Mapping[str, Any]) -> bool:
+        """True if the call of a record is running in this process, or has ended here and its caller has the answer."""
+        with self._lock:
+            return record.get("run") == self._run and (place in self._running or place in self._ended)
 
     # -- before a write ----------------------------------------------------------------------------------------------
 
@@ -128,56 +98,43 @@ class EffectLedger:
 
     async def begin(self, call: Write) -> Answer:
         """Record a call, and wait for the store without blocking the event loop."""
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[None] = loop.create_future()
-        resolve = setter(answered, None)
-        record = self._submit(call, lambda: _call_soon(loop, resolve))
-        if record.answer is not None:
-            return self._read(call, record)
-        timer = loop.call_later(PATIENCE, resolve)
-        outside_started(loop)
-        try:
-            await answered
-        finally:
-            timer.cancel()
-            outside_finished(loop)
-        return self._read(call, record)
+        return self._read(call, await submit(lambda wake: self._submit(call, wake), PATIENCE))
 
     def begin_blocking(self, call: Write) -> Answer:
         """Record a call, and wait for the store in this OS thread."""
-        answered = threading.Lock()
-        answered.acquire()
-        record = self._submit(call, answered.release)
-        answered.acquire(timeout=PATIENCE)
-        return self._read(call, record)
+        return self._read(call, submit_blocking(lambda wake: self._submit(call, wake), PATIENCE))
 
     def _submit(self, call: Write, wake: Callable[[], None]) -> WriteRecord:
         self.finish_pending()
         turn_id = "" if call.turn is None else call.turn.id
-        place = self._place(call)
+        place, value = place_of(call, self._run), self._describe(call)
         with self._lock:
             other = self._running.get(place)
             if turn_id and other is not None and other.value["turn"] == turn_id:
-                place = self._place(call, alone=True)  # two calls of one turn are never replays of each other
-            record = call.write_record = WriteRecord(place, {"run": self._run, "turn": turn_id})
+                place = place_of(call, self._run, alone=True)  # two calls of one turn are never replays of each other
+            record = call.write_record = WriteRecord(place, value)
             record.wake = wake
-            answered = self._ended.pop(place, None) is not None
+            ended = self._ended.pop(place, None)
+            record.replaces = None if ended is None else ended[1]
             self._running.setdefault(place, record)
-        if answered:  # not a replay: its caller has the answer of the earlier call
+        if ended is not None and record.replaces is None:  # not a replay: its caller has the answer of the earlier call
             self._store.delete("pending", record.place)
         with self._lock:
             self._waiting.append(record)
-            started = self._thread is not None or self._start()
-            self._changed.notify()
-        if not started:
-            self._serve()
+        self._work_soon()
         return record
+
+    def _describe(self, call: Write) -> dict[str, Any]:
+        """Return the record of a call."""
+        key, at = call.sent_key(self._new_key), self.records.wall()
+        return describe_write(call, self._run, at, next(self._numbers), key, keeps_arguments=self._keeps_arguments)
 
     def _read(self, call: Write, record: WriteRecord) -> Answer:
         answer = record.answer or "unknown"
-        if answer == "begun":
+        if answer not in ("kept", "unknown"):
             call.write_record = None  # the record is another call's
             self._stop(record)
+        if answer == "begun":
             with self._lock:
                 self._told[record.place] = None
                 if len(self._told) > MOST_TOLD:
@@ -188,18 +145,10 @@ class EffectLedger:
             self._store.delete("pending", open_call)
         return answer
 
-    def _place(self, call: Write, *, alone: bool = False) -> str:
-        """Return the key of a write's record. Calls with the same key are the same write; ``alone`` makes it unique."""
-        if call.caller_id is None or alone:
-            id, same = call.id, f"{self._run}.{'' if call.turn is None else call.turn.id}"
-        else:
-            id, same = call.caller_id, mark(call.tool.id, call.args, call.kwargs)
-        return key_of(call.tenant, call.thread, "begun", call.tool.id, id, same)
-
     # -- after it ----------------------------------------------------------------------------------------------------
 
     def end(self, call: Write, *, acted: bool = True) -> None:
-        """Note that a recorded call has ended. ``acted``: its tool may have had an effect."""
+        """Note that a recorded call has ended and that its effect is known. ``acted``: its tool may have had one."""
         record, call.write_record = call.write_record, None
         if record is None:
             return
@@ -207,10 +156,52 @@ class EffectLedger:
         self._stop(record)
         if acted and record.answer == "kept" and turn is not None and not turn.over:
             with self._lock:
-                self._ended[record.place] = turn.id
-            self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=DANGLES_FOR)
+                self._ended[record.place] = (turn.id, None)
+            self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=KEPT_FOR)
         else:
             self._drop(record)
+
+    async def end_unknown(self, call: Write, fault: Fault) -> None:
+        """Note that a call has ended with an unknown effect, and wait for the store without blocking the event loop."""
+        await submit(lambda wake: self._submit_end(call, fault, wake), PATIENCE)
+
+    def end_unknown_blocking(self, call: Write, fault: Fault) -> None:
+        """Note that a call has ended with an unknown effect, and wait for the store in this OS thread."""
+        submit_blocking(lambda wake: self._submit_end(call, fault, wake), PATIENCE)
+
+    def end_unknown_soon(self, call: Write, fault: Fault) -> None:
+        """Note that a call has ended with an unknown effect; its caller has left and does not wait."""
+        self._submit_end(call, fault, note_outside())
+
+    def _submit_end(self, call: Write, fault: Fault, wake: Callable[[], None]) -> Change:
+        record, call.write_record = call.write_record, None
+        turn, same, now = call.turn, mark(call.tool.id, call.args, call.kwargs), self.records.wall()
+        if record is None or record.answer != "kept":
+            place, value = place_of(call, self._run), self._describe(call)
+        else:
+            place, value = record.place, record.value
+        case = make_case(place, value, fault=fault, ended=now, same=same)
+        change = Change({case_key(place, entry_id(place, case)): (None, case)})
+        if record is not None:
+            self._stop(record)
+            with self._lock:
+                record.dropped = record.answer != "kept"
+                kept = record.answer == "kept"
+                stays = {**value, "ended": True} if turn is not None and not turn.over else None
+                if kept and turn is not None and stays is not None:
+                    self._ended[place] = (turn.id, stays)
+            if kept:
+                change.changes = {**change.changes, place: (value, stays)}
+        change.otherwise = lambda: self._keep_without_answer(place, case)
+        change.wake = wake
+        with self._lock:
+            self._changes.append(change)
+        self._work_soon()
+        return change
+
+    def _keep_without_answer(self, place: str, case: Mapping[str, Any]) -> None:
+        self.records.keep_case(place, case)
+        self._store.delete("pending", place)
 
     def abandon(self, call: Write) -> None:
         """Keep the record of a call whose caller was cancelled while its tool ran."""
@@ -236,11 +227,20 @@ class EffectLedger:
             over = set()
             while self._over:
                 over.add(self._over.popleft())
-            places = [place for place, turn in self._ended.items() if turn in over]
-            for place in places:
-                del self._ended[place]
-        for place in places:
-            self._store.delete("pending", place)
+            places = [place for place, (turn, _) in self._ended.items() if turn in over]
+            ended = {place: self._ended.pop(place)[1] for place in places}
+            changes = [Change({place: (record, None)}) for place, record in ended.items() if record is not None]
+            self._changes += changes  # unless they have been resolved
+        for place, record in ended.items():
+            if record is None:
+                self._store.delete("pending", place)
+        if changes:
+            self._work_soon()
+
+    def flush(self) -> None:
+        """End the records of turns that have ended, and wait for the store. May block."""
+        self.finish_pending()
+        self._serve()
 
     def _drop(self, record: WriteRecord) -> None:
         with self._lock:
@@ -248,6 +248,14 @@ class EffectLedger:
             answer = record.answer
         if answer == "kept":
             self._store.delete("pending", record.place)
+
+    def recall(self, call: Write) -> Recalled:
+        """Return what is known of a write that is not going to run now. Reads the store, so it may block."""
+        place = place_of(call, self._run)
+        with self._lock:
+            here = place in self._ended or place in self._running
+        found = self.records.recall(place)
+        return None if here and found == "begun" else found
 
     # -- replays -----------------------------------------------------------------------------------------------------
 
@@ -258,22 +266,36 @@ class EffectLedger:
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
-                mine = value["run"] == self._run and (place in self._running or place in self._ended)
                 told = place in self._told
-            if not mine and not told:
-                *_, tool, call_id, _ = _parts(place)
-                yield value["turn"], call_id, tool
+            if not (told or self.is_running(place, value) or self._prevents_nothing(value)):
+                whose = read_place(place)
+                yield value["turn"], whose.call_id, whose.tool
+
+    def _prevents_nothing(self, value: Mapping[str, Any]) -> bool:
+        return "resolved" in value or is_stale(value, self.records.wall())
 
     def forget(self, key: Key, calls: Container[tuple[str, str]]) -> None:
-        """Drop the records of these calls (turn and id) of a thread, and of those that were reported here."""
+        """End the records of these calls (turn and id) of a thread, and of those that were reported here.
+
+        They no longer prevent a replay. They stay in the ledger as open cases.
+        """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
                 told = place in self._told and place not in self._running
                 self._told.pop(place, None)
-            if told or (value["turn"], _parts(place)[-2]) in calls:
+            if "resolved" not in value and (told or (value["turn"], read_place(place).call_id) in calls):
+                self.records.keep_case(place, make_case(place, value, ended=self.records.wall()))
                 self._store.delete("pending", place)
 
     # -- the OS thread -----------------------------------------------------------------------------------------------
+
+    def _work_soon(self) -> None:
+        """Wake the OS thread; without one, do its work here."""
+        with self._lock:
+            started = self._thread is not None or self._start()
+            self._changed.notify()
+        if not started:
+            self._serve()
 
     def _start(self) -> bool:
         """Start the thread; False if the interpreter is about to end and refuses."""
@@ -288,40 +310,59 @@ class EffectLedger:
     def _work(self) -> None:
         while True:
             with self._lock:
-                idle = not self._waiting and not self._changed.wait(IDLE_SECONDS) and not self._waiting
+                idle = not self._has_work() and not self._changed.wait(IDLE_SECONDS) and not self._has_work()
                 if idle and not self._ended:
                     self._thread = None
                     return
             self.finish_pending()
             self._serve()
 
+    def _has_work(self) -> bool:
+        return bool(self._waiting or self._changes)
+
     def _serve(self) -> None:
-        """Record all waiting calls in one transaction."""
+        """Make the waiting changes, and record all waiting calls in one transaction."""
         with self._lock:
+            changes, self._changes = self._changes, []
             wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
+        for change in changes:
+            self._change(change)
         if not wanted:
             return
         values = {record.place: record.value for record in reversed(wanted)}  # the first of equals counts
-        taken = self._store.claim("pending", values, ttl=DANGLES_FOR, timeout=PATIENCE)
+        taken = self._store.claim("pending", values, ttl=KEPT_FOR, timeout=PATIENCE)
         for record in wanted:
             answer: Answer = "unknown"
-            if taken is not None:
-                answer = "begun" if record.place in taken or values[record.place] is not record.value else "kept"
+            if taken is not None and record.place in taken:
+                answer = self._take_over(record, taken[record.place])
+            elif taken is not None:
+                answer = "begun" if values[record.place] is not record.value else "kept"
             with self._lock:
                 record.answer, record.found, late = answer, (taken or {}).get(record.place, {}), record.dropped
             if late and answer == "kept":
                 self._store.delete("pending", record.place)
             record.wake()
 
+    def _change(self, change: Change) -> None:
+        try:
+            self._store.swap("pending", change.changes, ttl=KEPT_FOR, timeout=PATIENCE)
+        except TimeoutError:
+            change.otherwise()
+        change.wake()
 
-def _parts(place: str) -> list[str]:
-    return [unquote(part, errors="surrogatepass") for part in place.split("/")]
-
-
-def _nothing() -> None:
-    """Do nothing: no caller waits."""
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop has been closed
-        loop.call_soon_threadsafe(do)
+    def _take_over(self, record: WriteRecord, found: dict[str, Any]) -> Answer:
+        """Answer for a call whose place is taken: by the same write, resolved or not, or by one that is over."""
+        known = read_answer(found)
+        if known is not None:
+            return known
+        stale = is_stale(found, self.records.wall())
+        if not stale and found != record.replaces:
+            return "begun"
+        changes: dict[str, tuple[Any, Any]] = {record.place: (found, record.value)}
+        if stale:  # it stays an open case
+            case = make_case(record.place, found)
+            changes[case_key(record.place, entry_id(record.place, case))] = (None, case)
+        try:
+            return "kept" if self._store.swap("pending", changes, ttl=KEPT_FOR, timeout=PATIENCE) else "begun"
+        except TimeoutError:
+            return "unknown"

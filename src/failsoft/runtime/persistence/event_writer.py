@@ -63,7 +63,7 @@ class StoreWriter:
     def flush(self, deadline: float) -> bool:
         """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
         if self.ledger is not None:
-            self.ledger.finish_pending()
+            self.ledger.flush()
         told = self._told
         heard = self._trace.flush(deadline)  # by all consumers, not just the store
         durable = self._is_durable(deadline)

@@ -44,6 +44,50 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
         outside_finished(loop)
 
 
+async def submit(start: Callable[[Callable[[], None]], T], patience: float) -> T:
+    """Start work on another OS thread, and wait until it calls what it is given, ``patience`` seconds at most."""
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[None] = loop.create_future()
+    resolve = setter(answered, None)
+    submitted = start(lambda: _call_soon(loop, resolve))
+    timer = loop.call_later(patience, resolve)
+    outside_started(loop)
+    try:
+        await answered
+    finally:
+        timer.cancel()
+        outside_finished(loop)
+    return submitted
+
+
+def submit_blocking(start: Callable[[Callable[[], None]], T], patience: float) -> T:
+    """``submit`` for callers that block."""
+    answered = threading.Lock()
+    answered.acquire()
+    submitted = start(answered.release)
+    answered.acquire(timeout=patience)
+    return submitted
+
+
+def note_outside() -> Callable[[], None]:
+    """Tell a virtual event loop of work for which its caller does not wait; return what ends that."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return nothing
+    outside_started(loop)
+    return lambda: _call_soon(loop, lambda: outside_finished(loop))
+
+
+def nothing() -> None:
+    """Do nothing: no caller waits."""
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has been closed
+        loop.call_soon_threadsafe(do)
+
+
 def setter(future: asyncio.Future[T], value: T) -> Callable[[], None]:
     """Return a function that sets the future's result, unless it has one."""
     return lambda: None if future.done() else future.set_result(value)

@@ -219,7 +219,7 @@ class Scheduler:
 
     def _is_careful(self) -> bool:
         """True if some calls of the turn must not take the fast path: writes are recorded, or calls are limited."""
-        return self.turn.engine.books.ledger is not None or self.turn.allowance is not None
+        return self.turn.engine.books.cases.checks_writes or self.turn.allowance is not None
 
     def _needs_pipeline(self, handle: Handle[Any]) -> bool:
         """True if a call of a careful turn has to be counted or recorded before it runs."""

@@ -1,0 +1,152 @@
+"""The effect ledger in the pipeline: record a write, recognise one that was begun or resolved, leave open cases.
+
+Rules
+-----
+- A write that was resolved as happened returns its value without running. That comes before every refusal: a replay gets
+  its value also while the tool is down or disabled.
+- A write that is refused by its thread's notes, because its caller left the first time, runs after it was resolved as none.
+- A write that ends with an unknown effect leaves an open case, recorded before or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from failsoft.core.model import builtin_faults
+from failsoft.core.model.ledger_entry import LedgerAnswer
+from failsoft.core.model.outcome import Outcome
+from failsoft.observe import events
+from failsoft.observe.success_runs import success_fields
+from failsoft.runtime.call.recovery import Recovery, Steps
+from failsoft.runtime.call.steps import (
+    Admit,
+    CallSteps,
+    Emit,
+    EndRecord,
+    EndUnknown,
+    ForgetUnanswered,
+    NoteOutcome,
+    Recall,
+    RecordWrite,
+    Report,
+    Step,
+    make_emit,
+)
+
+if TYPE_CHECKING:
+    from failsoft.core.model.fault import Fault
+    from failsoft.core.model.ledger_entry import Recalled
+    from failsoft.core.resilience.circuit_breaker import Ticket
+
+LEDGER = "ledger"  # ``Outcome.via`` of a call that the ledger has answered
+
+
+class WriteSteps(Recovery):
+    """The steps of a call that the effect ledger is about."""
+
+    __slots__ = ()
+
+    # -- before an attempt ---------------------------------------------------------------------------------------------
+
+    def _wants_record(self) -> bool:
+        """True if the call has to be recorded before the candidate runs."""
+        call = self._call
+        return (
+            self._options.records_writes
+            and call.write_recorded is None
+            and self._candidate.tool.is_write
+            and (call.caller_id is not None or call.thread is not None)
+        )
+
+    def _record_write(self) -> Generator[Step, Any, LedgerAnswer | Fault | None]:
+        """Have a write recorded before it starts; a fault or an answer keeps it from starting."""
+        call, required = self._call, self._options.store_required
+        call.waiting = True
+        answer = yield from self._wait_for(RecordWrite())
+        call.waiting = False
+        if isinstance(answer, LedgerAnswer):
+            return answer
+        if answer == "begun":
+            return builtin_faults.begun_before()
+        call.write_recorded = answer == "kept"
+        if call.write_recorded:
+            return None
+        fields = {"message": f"{call.tool.id} could not be recorded before it starts", "refused": required}
+        yield Emit(events.NOT_RECORDED, call.tool, fields)
+        return builtin_faults.not_recorded(call.tool.id) if required else None
+
+    # -- writes that were begun before ---------------------------------------------------------------------------------
+
+    def _is_replayable(self) -> bool:
+        """True if the call can be a replay of a write that the ledger knows."""
+        call = self._call
+        return call.caller_id is not None and call.tool.is_write and call.write_recorded is None
+
+    def _must_recall(self) -> bool:
+        """True if a write has to be looked up before it is admitted: without a store it is not recorded."""
+        return not self._options.records_writes and not self._call.attempts_ended and self._is_replayable()
+
+    def _recall(self) -> Generator[Step, Any, LedgerAnswer | None]:
+        """Return the answer of a write that was resolved as happened."""
+        found = yield from self._look_up()
+        return found if isinstance(found, LedgerAnswer) else None
+
+    def _look_up(self) -> Generator[Step, Any, Recalled]:
+        if not self._is_replayable():
+            return None
+        call = self._call
+        call.waiting = True
+        found: Recalled = yield from self._wait_for(Recall())
+        call.waiting = False
+        return found
+
+    def _reconsider(self, fault: Fault) -> Generator[Step, Any, LedgerAnswer | Fault | Ticket]:
+        """Look a refused write up: it may have happened, or it may have been begun before and resolved since."""
+        found = yield from self._look_up()
+        if isinstance(found, LedgerAnswer):
+            return found
+        if found == "begun":
+            return builtin_faults.begun_before()
+        if found == "free" and fault.rule == builtin_faults.CANCELLED:
+            yield ForgetUnanswered()
+            answer: Ticket | Fault = yield Admit(self._candidate)
+            return answer
+        return fault
+
+    def _answer(self, answer: LedgerAnswer) -> CallSteps:
+        """End a call with the value that the ledger has, without running it."""
+        call, candidate = self._call, self._candidate
+        ticket = candidate.take_ticket()
+        if ticket is not None:
+            yield Report(candidate, ticket, "neutral")
+        duration = self._now - call.started
+        fields = {**success_fields(call.tool.id, 0, 0.0, duration), "via": LEDGER}
+        yield make_emit((events.CALL_SUCCEEDED, call.tool, fields))
+        outcome: Outcome[Any] = Outcome(
+            call.id,
+            call.tool.id,
+            "succeeded",
+            answer.value,
+            0,
+            LEDGER,
+            duration,
+            label=call.tool.label,
+            explanation=self._options.explain,
+        )
+        if not answer.value_known:
+            outcome.lose_value()
+        if call.thread is not None:
+            yield NoteOutcome(outcome)
+        return outcome
+
+    # -- after it ------------------------------------------------------------------------------------------------------
+
+    def _end_record(self, fault: Fault) -> Steps:
+        """End the record of a failed call; an unknown effect of a write leaves an open case."""
+        call = self._call
+        wrote = call.tool.is_write or self._candidate.tool.is_write
+        if fault.effect == "unknown" and call.attempts_ended and wrote:
+            yield EndUnknown(fault)
+        elif call.write_recorded is not None:
+            yield EndRecord(acted=fault.effect != "none")

@@ -1,0 +1,68 @@
+"""A write, as far as the effect ledger needs it, and its record on the way into the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from failsoft.core.model.ledger_entry import LedgerAnswer
+from failsoft.runtime.persistence.ledger_records import RecordedCall
+from failsoft.runtime.persistence.store_reads import nothing
+
+Answer = Literal["kept", "begun", "unknown"] | LedgerAnswer  # of the store, to a call that wants to begin
+
+
+class Writer(Protocol):
+    """A tool, as far as the ledger needs it."""
+
+    id: str
+
+    @property
+    def is_write(self) -> bool: ...
+
+
+class WriteTurn(Protocol):
+    """The turn of a write."""
+
+    id: str
+
+    @property
+    def over(self) -> bool: ...
+
+
+class Write(RecordedCall, Protocol):
+    """A call that is recorded before it starts."""
+
+    write_record: WriteRecord | None
+
+    @property
+    def tool(self) -> Writer: ...
+    @property
+    def turn(self) -> WriteTurn | None: ...
+    def sent_key(self, new_key: Callable[[], str]) -> str | None: ...
+
+
+class WriteRecord:
+    """A record on its way into the store, and the store's answer."""
+
+    __slots__ = ("answer", "dropped", "found", "place", "replaces", "value", "wake")
+
+    def __init__(self, place: str, value: dict[str, Any]) -> None:
+        self.place = place
+        self.value = value
+        self.answer: Answer | None = None  # None: the store has not answered yet
+        self.found: dict[str, Any] = {}  # the record that was there before
+        self.replaces: dict[str, Any] | None = None  # the record of a call that has ended here with an unknown effect
+        self.dropped = False  # its call has ended or was refused: the record is no longer needed
+        self.wake: Callable[[], None] = nothing  # called when there is an answer
+
+
+class Change:
+    """An atomic change of the store's records on its way into the store."""
+
+    __slots__ = ("changes", "otherwise", "wake")
+
+    def __init__(self, changes: Mapping[str, tuple[Any, Any]]) -> None:
+        self.changes = changes
+        self.otherwise: Callable[[], None] = nothing  # called if the store does not answer
+        self.wake: Callable[[], None] = nothing  # called when the store has answered
