@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -267,6 +270,71 @@ def test_the_number_of_series_is_flat_over_threads_and_tenants() -> None:
     assert b"thread-" not in text
 
 
+@pytest.mark.slow
+def test_the_number_of_series_is_flat_over_100_000_threads_and_tenants() -> None:
+    async def main() -> None:
+        rt, number = Runtime(), 0
+
+        async def lookup(city: str) -> str:
+            if number % 100 == 50:
+                raise ValueError(f"no city for tenant-{number}")
+            return city
+
+        rt.add(lookup, read_only=True)
+        exposition(rt)
+        for number in range(100_000):
+            await rt.call("lookup", {"city": "PAR"}, thread=f"thread-{number}", tenant=f"tenant-{number}")
+            if number == 999:
+                before = len(values(rt))
+        assert len(values(rt)) == before > 50
+        assert b"tenant-" not in exposition(rt)[0]
+        read = reader(rt)
+        assert read("tool_calls_total", tool="lookup", outcome="succeeded", category="none") == 99_000
+        assert read("error_count", tool="lookup") == 1_000
+        await rt.close()
+
+    asyncio.run(main())
+
+
+WORKER = """
+import os, sys
+from pathlib import Path
+from prometheus_client import CollectorRegistry, write_to_textfile
+from failsoft import Runtime
+from failsoft.prometheus import PrometheusCollector
+
+rt, worker = Runtime(), f"worker_{sys.argv[1]}"
+registry = CollectorRegistry()
+registry.register(PrometheusCollector(**{worker: rt}))
+
+@rt.tool(read_only=True)
+def search(city: str) -> str:
+    return city
+
+for _ in range(int(sys.argv[1]) * 10):
+    search("PAR")
+write_to_textfile(str(Path(sys.argv[2]) / f"{worker}.prom"), registry)
+"""
+
+
+def test_the_files_of_several_processes_fit_together(tmp_path: Path) -> None:
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER, str(number), str(tmp_path)]) for number in (1, 2)]
+    assert [worker.wait(30) for worker in workers] == [0, 0]
+    found: dict[Key, float] = {}
+    for path in sorted(tmp_path.glob("*.prom")):
+        for family in parse_text(path.read_text()):
+            for sample in family.samples:
+                key = (sample.name, frozenset(sample.labels.items()))
+                assert key not in found
+                found[key] = sample.value
+    calls = {
+        dict(labels)["runtime"]: value
+        for (name, labels), value in found.items()
+        if name == "failsoft_tool_calls_total" and ("tool", "search") in labels
+    }
+    assert calls == {"worker_1": 10, "worker_2": 20}
+
+
 def test_tools_beyond_the_limit_share_their_series() -> None:
     rt = Runtime()
     for number in range(MOST_TOOLS + 30):
@@ -362,8 +430,9 @@ def test_a_scrape_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     monkeypatch.setattr(collector._sources["broken"]._reader, "read", fail)
     read = reader(collector)
     assert read("error_count", tool="search", runtime="whole") == 0
-    assert read("scrape_errors_total") == 1
-    assert reader(collector)("scrape_errors_total") == 2
+    assert read("scrape_errors_total", runtime="broken") == 1
+    assert reader(collector)("scrape_errors_total", runtime="broken") == 2
+    assert reader(collector)("scrape_errors_total", runtime="whole") == 0
     assert len(caplog.records) == 1
 
 

@@ -69,7 +69,7 @@ class PrometheusCollector(Collector):
         if runtime is not None:
             self._sources[""] = _Source(runtime)
         self._labels = (RUNTIME,) if named else ()
-        self._errors = 0
+        self._errors = dict.fromkeys(self._sources, 0)
         self._told = False
 
     def describe(self) -> Iterable[Metric]:
@@ -84,7 +84,7 @@ class PrometheusCollector(Collector):
             try:
                 values = source.read()
             except Exception as error:
-                self._complain(error)
+                self._complain(name, error)
                 continue
             for definition, family in zip(DEFINITIONS, families, strict=True):
                 for labels, value in values.get(definition.name, {}).items():
@@ -93,12 +93,15 @@ class PrometheusCollector(Collector):
         yield self._error_family()
 
     def _error_family(self) -> Metric:
-        family = CounterMetricFamily(SCRAPE_ERRORS, "Scrapes in which a runtime could not be read.")
-        family.add_metric([], self._errors)
+        family = CounterMetricFamily(
+            SCRAPE_ERRORS, "Scrapes in which the runtime could not be read.", labels=self._labels
+        )
+        for name, errors in self._errors.items():
+            family.add_metric([label_of(name)] if self._labels else [], errors)
         return family
 
-    def _complain(self, error: Exception) -> None:
-        self._errors += 1
+    def _complain(self, name: str, error: Exception) -> None:
+        self._errors[name] += 1
         if not self._told:
             self._told = True
             log.error("a scrape could not read the runtime; others go on\n%s", exception_text(error))
