@@ -20,8 +20,8 @@ METHOD = """\
 tools run for real on the benchmark's own state; only the wire between them is bad. All waiting is in virtual time.
 
 **Writes.** A tool counts as a write if one of its gold calls changes the state in a run without faults. The logs and caches
-that reads keep about themselves are not counted as state: the flight prices that BFCL's travel service remembers, the list
-of visited pages and the "read" flags of e-mails in AgentDojo. `contact_customer_support` of BFCL counts as a write although
+that reads keep about themselves are not counted as state: the flight prices that BFCL's travel service remembers, and the
+list of visited pages in AgentDojo. `contact_customer_support` of BFCL counts as a write although
 no state shows it. A task is left out if a read gives another answer when it is repeated.
 
 **Goal.** BFCL compares the state with that of a gold run after each turn, and looks for the gold answers. A read's answer

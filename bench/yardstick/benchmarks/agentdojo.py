@@ -21,10 +21,7 @@ from agentdojo.types import ChatAssistantMessage, text_content_block_from_string
 from bench.yardstick.benchmarks.base import Answer, GoldCall, World
 
 VERSION = "v1.2.2"
-NOT_STATE = {  # what reads write down about themselves, by suite
-    "slack": {"web": {"web_requests"}},  # the log of visited pages
-    "workspace": {"inbox": {"emails": {"__all__": {"read"}}, "initial_emails": {"__all__": {"read"}}}},
-}
+NOT_STATE = {"slack": {"web": {"web_requests"}}}  # by suite: the log of visited pages is no effect of a read
 
 
 class Replayed(BasePipelineElement):  # type: ignore[misc]  # no types without the package

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from bench.yardstick.executors.frameworks import AgentsSdk, LangChainToolRetry, PydanticAi
-from bench.yardstick.executors.guarded import Declared, Undeclared, UndeclaredToolCalls
+from bench.yardstick.executors.guarded import (
+    Declared,
+    Undeclared,
+    UndeclaredToolCalls,
+    VerifiedByOracle,
+    VerifiedByReadBack,
+)
 from bench.yardstick.executors.unprotected import NaiveRetry, Sequential, Tenacity
 from bench.yardstick.replay import Executor
 
@@ -17,5 +23,7 @@ EXECUTORS: dict[str, Executor] = {
     "undeclared": Undeclared(),
     "undeclared-tool-calls": UndeclaredToolCalls(),
     "declared": Declared(),
+    "verify-oracle": VerifiedByOracle(),
+    "verify-read-back": VerifiedByReadBack(),
 }
 FRAMEWORKS = ("langchain", "pydantic-ai", "agents-sdk")  # slow: left out of the tables without marks
