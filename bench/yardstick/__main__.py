@@ -15,12 +15,14 @@ from typing import Any
 
 from bench.yardstick import page
 from bench.yardstick.benchmarks import BENCHMARKS, PUBLISHED
-from bench.yardstick.executors import EXECUTORS, FRAMEWORKS
+from bench.yardstick.executors import EXECUTORS, UNMARKED
 from bench.yardstick.faults import FAULTS, MARKED, OTHERS, read_mix
+from bench.yardstick.grid import run_grid
 from bench.yardstick.scoring import Row, can_be_judged, judge, read_row
-from bench.yardstick.sweep import Sweep, labels_of, run_sweeps, sweeps_for
+from bench.yardstick.sweep import Sweep, labels_of, run_sweeps, sweeps_for, without_logs
 
 SEEDS = (1, 2, 3, 4, 5)
+FEW = 3  # seeds of the tables without marks
 PACKAGES = ("failsoft", "bfcl-eval", "agentdojo", "tenacity", "langchain", "pydantic-ai-slim", "openai-agents")
 
 
@@ -102,7 +104,8 @@ def read_levels(text: str) -> tuple[float, ...]:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     benchmarks = options.benchmark or PUBLISHED
     executors = options.executor or [*EXECUTORS]
-    quick = [name for name in executors if name not in FRAMEWORKS or options.executor]
+    unmarked = options.executor or UNMARKED
+    few = options.seeds[:FEW]
     shared: dict[str, Any] = {"only": options.task or ()}
     parts: dict[str, list[Sweep]] = {
         "main": sweeps_for(
@@ -117,14 +120,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             sweep
             for level in options.levels
             for sweep in sweeps_for(
-                benchmarks, quick, level=level, mix_name="main", mix=options.mix, seeds=options.seeds, **shared
+                benchmarks, unmarked, level=level, mix_name="main", mix=options.mix, seeds=few, **shared
             )
         ]
         parts["others"] = [
             sweep
             for name, mix in OTHERS.items()
             for sweep in sweeps_for(
-                benchmarks, quick, level=options.level, mix_name=name, mix=mix, seeds=options.seeds, **shared
+                benchmarks, unmarked, level=options.level, mix_name=name, mix=mix, seeds=few, **shared
             )
         ]
     everything = [sweep for sweeps in parts.values() for sweep in sweeps]
@@ -134,7 +137,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         **facts(options, benchmarks),
         "minutes": (datetime.now(UTC) - began).total_seconds() / 60,
         **{part: [rows[sweep].as_dict() for sweep in sweeps] for part, sweeps in parts.items()},
+        "grid": [] if options.main_only else grid_cells(),
     }
+
+
+def grid_cells() -> list[dict[str, Any]]:
+    with without_logs():
+        return [cell.as_dict() for cell in run_grid()]
 
 
 def show(row: Row) -> None:

@@ -57,14 +57,28 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
     yield from (prose.METHOD, _faults(run["mix"]), "", prose.COLUMNS)
     yield prose.EXECUTORS.rstrip() + "\n" + (prose.VERIFY if verify else "")
     if run.get("levels"):
-        yield from ("## Fewer faults", "", "The same mix at other levels, without marks.", "")
+        yield from ("## Fewer faults", "", "The same mix at other levels, with fewer seeds and without marks.", "")
         yield from _tables(run, run["levels"], lambda row: f"{row.level:.0%} of calls")
     if run.get("others"):
-        yield from ("## Other faults", "", f"One kind at a time, {run['level']:.0%} of calls, without marks.", "")
+        text = f"One kind at a time, {run['level']:.0%} of calls, with fewer seeds and without marks."
+        yield from ("## Other faults", "", text, "")
         yield _faults({name: 1.0 for name in FAULTS if name not in run["mix"]})
         yield ""
         yield from _tables(run, run["others"], lambda row: row.mix)
+    if run.get("grid"):
+        yield from (prose.GRID, _grid(run["grid"]), "")
     yield prose.LIMITS
+
+
+def _grid(cells: Sequence[dict[str, Any]]) -> str:
+    """One line per shape and fault; for each executor: turns done, calls done, and turns that were silently wrong."""
+    executors = list(dict.fromkeys(cell["executor"] for cell in cells))
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for cell in cells:
+        line = lines.setdefault((cell["shape"], f"{cell['visible']}, {cell['lasting']}"), {})
+        line[cell["executor"]] = f"{cell['goal']:.0f} / {cell['right']:.0f} / {cell['silent']:.0f}"
+    rows = [[*key, *(line[executor] for executor in executors)] for key, line in lines.items()]
+    return table(["shape", "fault", *executors], rows)
 
 
 def _where(run: dict[str, Any]) -> str:

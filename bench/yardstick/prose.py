@@ -25,7 +25,8 @@ list of visited pages in AgentDojo. `contact_customer_support` of BFCL counts as
 no state shows it. A task is left out if a read gives another answer when it is repeated.
 
 **Goal.** BFCL compares the state with that of a gold run after each turn, and looks for the gold answers. A read's answer
-must have arrived; a write's answer counts if the service gave it. AgentDojo checks the state and the agent's final text.
+must have arrived. A write's answer counts if the service gave it or the write was reported as done: the state shows whether
+that is true. AgentDojo checks the state and the agent's final text.
 The text is the gold one if every read's answer arrived whole, and empty otherwise.
 
 **Faults.** A call meets a fault or not by its id and the seed, so every executor meets the same faults. Each kind has an
@@ -87,5 +88,6 @@ GRID = """\
 
 A grid in the manner of ToolMaze: the shape of the turn, whether the fault is *explicit* (an error is raised) or *implicit*
 (a value comes back that says it failed), and whether it is *transient* (once) or *permanent* (always). Each turn has seven
-calls, and one of them meets the fault: each in its turn.
+reads, and one of them meets the fault: each in its turn. A cell shows three figures in %: turns in which every call has the
+right value / calls with the right value / turns with a wrong value in which no call is reported as failed.
 """

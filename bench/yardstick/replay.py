@@ -67,11 +67,15 @@ class Session:
     async def attempt(self, call: GoldCall) -> Any:
         return await self.functions[call.tool](**call.arguments)
 
-    async def look(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Use a read of the benchmark that is not a gold call; it meets faults like any other."""
+    def look(self, tool: str, arguments: Mapping[str, Any]) -> Tool:
+        """Return a read of the benchmark that is not a gold call; it meets faults like any other."""
         self.reads += 1
-        extra = GoldCall(f"{self.answers[-1].call.id}#{self.reads}", tool, arguments, self._turn)
-        return await self._wire.attempt(Answer(extra), tool, arguments)
+        extra = Answer(GoldCall(f"{self.answers[-1].call.id}#{self.reads}", tool, arguments, self._turn))
+
+        async def attempt() -> Any:
+            return await self._wire.attempt(extra, tool, arguments)
+
+        return attempt
 
     def finish(self) -> None:
         self._end_turns(self.task.turns)

@@ -10,18 +10,21 @@ from pathlib import Path
 
 import pytest
 from bench.yardstick import __main__ as command
-from bench.yardstick import page
+from bench.yardstick import grid, page
 from bench.yardstick.benchmarks.fake import Fake, FakeTask
 from bench.yardstick.executors import EXECUTORS
 from bench.yardstick.faults import FAULTS, MARKED, OTHERS, damage, read_mix
 from bench.yardstick.injector import Injector
 from bench.yardstick.labels import find_labels
+from bench.yardstick.readback.rule import read_answer
 from bench.yardstick.replay import Executor, Run, Session, replay
 from bench.yardstick.scoring import Row, figure, judge, make_row, read_row
 
+from failsoft.testing import virtual_time
+
 LABELS = find_labels(Fake())
 TASKS = {task.id: task for task in LABELS.tasks}
-QUICK = ["none", "naive", "undeclared", "undeclared-tool-calls", "declared"]
+QUICK = ["none", "naive", "undeclared", "undeclared-tool-calls", "declared", "verify-oracle", "verify-read-back"]
 ALL_FAULTY = 1.0
 
 
@@ -156,6 +159,41 @@ def test_a_write_that_timed_out_before_its_effect_is_below_the_ceiling() -> None
     assert (done.goal, done.ceiling, done.silent) == (False, False, False)
 
 
+@pytest.mark.parametrize("fault", ["timeout", "lost"])
+@pytest.mark.parametrize("task", TASKS)
+def test_the_oracle_reaches_every_goal_and_leaves_nothing_unknown(task: str, fault: str) -> None:
+    done = run("verify-oracle", task, fault)
+    assert (done.goal, done.twice, done.false_alarm) == (True, (), False)
+
+
+@pytest.mark.parametrize("fault", ["timeout", "lost"])
+def test_read_back_finds_a_note(fault: str) -> None:
+    done = run("verify-read-back", "note", fault)
+    assert (done.goal, done.twice, done.false_alarm) == (True, (), False)
+
+
+@pytest.mark.parametrize("fault", ["timeout", "lost"])
+def test_read_back_leaves_unknown_what_no_read_shows(fault: str) -> None:
+    done = run("verify-read-back", "pay", fault)
+    assert (done.goal, done.twice, done.silent) == (fault == "lost", (), False)
+
+
+def test_reads_of_a_verify_meet_faults_too() -> None:
+    assert run("verify-read-back", "note", "lost").attempts > run("verify-oracle", "note", "lost").attempts + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "data"), [('{"a": 1}', {"a": 1}), ("[{'a': True}]", [{"a": True}]), ("- a: 1", [{"a": 1}]), ("x", "x")]
+)
+def test_answers_are_read_as_data(text: str, data: object) -> None:
+    assert read_answer(text) == data
+
+
+def test_an_error_is_no_answer() -> None:
+    with pytest.raises(LookupError, match="created_by"):
+        read_answer("Error during execution: 'created_by'")
+
+
 def test_a_damaged_read_is_a_silent_miss() -> None:
     done = run("declared", "look", "corrupted")
     assert (done.goal, done.silent) == (False, True)
@@ -243,6 +281,33 @@ def test_a_missed_mark_is_found(executor: str, change: dict[str, object]) -> Non
 def test_the_goal_is_compared_with_the_ceiling_not_with_a_hundred() -> None:
     below = [some_run(goal=False, ceiling=False), some_run()]
     assert all(one.holds for one in judge([some_row("declared", *below)]))
+
+
+# --- the grid ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", grid.SHAPES)
+@pytest.mark.parametrize("executor", grid.EXECUTORS)
+def test_shapes_without_faults_have_the_expected_values(executor: str, shape: str) -> None:
+    with virtual_time() as clock:
+        ended = clock.run(grid.EXECUTORS[executor](grid.SHAPES[shape], grid.Service("none", "explicit", "transient")))
+    assert ended.values == grid.expected(grid.SHAPES[shape])
+
+
+@pytest.mark.parametrize("shape", grid.SHAPES)
+def test_a_fallback_replaces_a_tool_that_fails_for_good(shape: str) -> None:
+    assert grid.run_cell("failsoft", shape, "explicit", "permanent").goal == 0
+    assert grid.run_cell("failsoft, fallbacks", shape, "explicit", "permanent").goal == 100
+
+
+def test_a_task_group_loses_the_branches_that_do_not_depend_on_the_failure() -> None:
+    alone = grid.run_cell("asyncio.TaskGroup", "two branches", "explicit", "permanent")
+    guarded = grid.run_cell("failsoft", "two branches", "explicit", "permanent")
+    assert alone.right < guarded.right
+
+
+def test_a_failure_that_comes_back_as_a_value_is_silent_where_nothing_recognises_it() -> None:
+    assert grid.run_cell("asyncio, naive retry", "chain", "implicit", "transient").silent == 100
 
 
 # --- the command -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -62,8 +62,16 @@ class DojoWorld:
         )
 
     def reached(self) -> bool:
+        """Ask AgentDojo's check, once per end of a task: many runs end in the same state."""
+        text = self._task.user_task.GROUND_TRUTH_OUTPUT if self._read_all else ""
+        key = (text, len(self._made), str(self.environment.model_dump_json()))
+        verdicts = self._task.verdicts
+        if key not in verdicts:
+            verdicts[key] = self._check(text)
+        return verdicts[key]
+
+    def _check(self, text: str) -> bool:
         task = self._task
-        text = task.user_task.GROUND_TRUTH_OUTPUT if self._read_all else ""
         made = [FunctionCall(function=call.tool, args=dict(call.arguments)) for call in self._made]
         messages = [_message("", [call]) for call in made] + [_message(text, None)]
         utility, _ = task.suite.run_task_with_pipeline(
@@ -87,6 +95,7 @@ class DojoTask:
     calls: Sequence[GoldCall]
     descriptions: Mapping[str, str]
     turns: int = 1
+    verdicts: dict[tuple[str, int, str], bool] = field(default_factory=dict, compare=False)
 
     def start(self, writes: frozenset[str]) -> World:
         return DojoWorld(self, writes)

@@ -1,7 +1,8 @@
 """BFCL v4, multi-turn: stateful tasks over eight API classes (`bfcl-eval`, Apache-2.0).
 
 The check is BFCL's own: after each turn it compares the state with that of a gold run and looks for the gold answers. A
-read's answer counts if it arrived, a write's answer if the service gave it: the state shows that it acted.
+read's answer counts if it arrived. A write's answer counts if the service gave it, or if the write was reported as done:
+the state shows whether that is true.
 """
 
 from __future__ import annotations
@@ -86,12 +87,16 @@ class BfclWorld:
         return repr(_plain(self.services))
 
     def end_turn(self, turn: int, answers: Sequence[Answer]) -> None:
-        expected = [perform(self._gold_methods[call.tool], call.arguments) for call in self._gold if call.turn == turn]
+        gold = [call for call in self._gold if call.turn == turn]
+        expected = {call.id: perform(self._gold_methods[call.tool], call.arguments) for call in gold}
         for answer in answers:
-            self._seen += answer.performed if answer.call.tool in self._writes else [answer.value] * answer.arrived
+            if answer.call.tool not in self._writes:
+                self._seen += [answer.value] * answer.arrived
+            else:
+                self._seen += answer.performed or [expected[answer.call.id]] * answer.arrived
         if expected:
             state = state_checker(self.services, self._gold_services)
-            said = response_checker(self._seen, expected, turn)
+            said = response_checker(self._seen, list(expected.values()), turn)
             self._valid = self._valid and state["valid"] and said["valid"]
 
     def reached(self) -> bool:

@@ -26,4 +26,8 @@ EXECUTORS: dict[str, Executor] = {
     "verify-oracle": VerifiedByOracle(),
     "verify-read-back": VerifiedByReadBack(),
 }
-FRAMEWORKS = ("langchain", "pydantic-ai", "agents-sdk")  # slow: left out of the tables without marks
+UNMARKED = (
+    tuple(  # in the tables without marks: no frameworks, which are slow, and one of the two that repeat everything
+        name for name in EXECUTORS if name not in ("tenacity", "langchain", "pydantic-ai", "agents-sdk")
+    )
+)

@@ -100,13 +100,9 @@ class Reads:
         self._runtime = Runtime()
 
     async def run(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        if tool not in self._runtime.tools:
-
-            async def look(**given: Any) -> Any:
-                return await self._session.look(tool, given)
-
-            self._runtime.add(look, id=tool, read_only=True)
-        return (await self._runtime.call(tool, arguments)).unwrap()
+        read = self._session.look(tool, arguments)
+        self._runtime.add(read, id=tool, replace=True, read_only=True)
+        return (await self._runtime.call(tool)).unwrap()
 
 
 def read_outcome(outcome: Outcome[Any]) -> tuple[Report, Any]:

@@ -48,7 +48,9 @@ def listed(read: str, wanted: Callable[[Arguments], Arguments], *, at: str | Non
         answer = await look(read, **fixed)
         if is_error(answer) or not isinstance(answer, list | Mapping):
             return None
-        found = answer if at is None else answer[at]
+        found: Any = answer
+        if at is not None:
+            found = found[at]
         records = list(found.values()) if isinstance(found, Mapping) else found or []
         return any(same(record, wanted(arguments)) for record in records)
 
