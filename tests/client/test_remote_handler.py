@@ -179,7 +179,7 @@ def test_a_blocking_program_can_ask_too(daemon: ScriptedDaemon) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("daemon:8321", "does not start with https:// or http://"),
+        ("daemon:8585", "does not start with https:// or http://"),
         ("https://", "does not start with https:// or http://"),
         ("https://me:pw-geheim@host", "ends up in logs"),
         ("https://host/?token=x", "has a query"),

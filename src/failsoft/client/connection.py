@@ -51,7 +51,7 @@ class Address(NamedTuple):
 
 def read_address(url: str, where: str) -> Address:
     """Check the address of a daemon; ``where`` names the option in the error message."""
-    wanted = "give the address of a daemon, like https://failsoft.example:8321"
+    wanted = "give the address of a daemon, like https://failsoft.example:8585"
     if not isinstance(url, str):
         raise ManifestError(f"{where}: {url!r:.80} is not an address: {wanted}")
     try:

@@ -24,7 +24,7 @@ from failsoft.surfaces.cli.files import find_manifest, read
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
 
-PORT = 8321
+PORT = 8585
 _MARKS = {
     "ok": ("ok", "green"),
     "missing": ("not installed", "yellow"),
