@@ -48,7 +48,14 @@ MODULES = {
     "opentelemetry-api": "opentelemetry",
 }  # packages whose module has another name
 NOT_SHIPPED = re.compile(r"^(failsoft/)?(bench|tools|docs|examples)/|(^|/)(tests?|__pycache__)/|\.pyc$")
-SHIPPED = ("py.typed", "schema/failsoft.schema.json", "schema/failsoft.yaml", "surfaces/cli/example.jsonl")
+SHIPPED = (
+    "py.typed",
+    "schema/failsoft.schema.json",
+    "schema/failsoft.yaml",
+    "surfaces/cli/example.jsonl",
+    "prometheus/grafana/dashboard.json",
+    "prometheus/grafana/alerts.yaml",
+)
 
 
 class Unfit(Exception):

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from failsoft import Runtime
+from failsoft import Runtime, Verified, partial
 from failsoft.observe.metric_definitions import BUCKETS, DEFINITIONS, MOST_TOOLS
 from failsoft.prometheus import PrometheusCollector, exposition
 from failsoft.testing import FaultPlan, virtual_time
@@ -168,6 +168,34 @@ def test_a_write_whose_effect_is_unknown_is_counted_and_a_read_is_not(accept: st
     assert read("timeout_count", tool="pay") == 1
 
 
+def test_an_attempt_counts_once_if_its_call_was_rescued(accept: str) -> None:
+    async def main(rt: Runtime) -> None:
+        async def pay(amount: int) -> str:
+            await asyncio.sleep(60)
+            return "paid"
+
+        async def look(*_: Any, **__: Any) -> Verified:
+            return Verified.happened("paid")
+
+        async def some(city: str) -> Any:
+            return partial([city], missing="the rest")
+
+        rt.add(pay, idempotent=False, timeout="1s", verify=look)
+        rt.add(some, read_only=True, retry={"max_attempts": 2})
+        assert (await rt.call("pay", {"amount": 1})).via == "verify"
+        assert (await rt.call("some", {"city": "PAR"})).status == "succeeded"
+
+    rt = scripted(main)
+    attempts = {
+        tool: sum(value for (name, labels), value in values(rt, accept).items() if name == "failsoft_tool_attempts_total" and ("tool", tool) in labels)
+        for tool in ("pay", "some")
+    }  # fmt: skip
+    assert attempts == {"pay": 1, "some": 2}
+    read = reader(rt, accept)
+    assert read("effect_unknown_total", tool="pay") == 0
+    assert read("tool_calls_total", tool="pay", outcome="succeeded", category="none") == 1
+
+
 def test_names_that_a_model_invented_share_one_series(accept: str) -> None:
     async def main(rt: Runtime) -> None:
         rt.add(search, read_only=True)
@@ -300,7 +328,7 @@ WORKER = """
 import os, sys
 from pathlib import Path
 from prometheus_client import CollectorRegistry, write_to_textfile
-from failsoft import Runtime
+from failsoft import Runtime, Verified, partial
 from failsoft.prometheus import PrometheusCollector
 
 rt, worker = Runtime(), f"worker_{sys.argv[1]}"

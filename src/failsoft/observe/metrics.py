@@ -29,7 +29,7 @@ class Metrics:
 
     __slots__ = (
         "_circuits", "_counts", "_plain", "_recovered", "_recovery_seconds", "_retried",
-        "ended", "fallbacks", "partials", "retries", "transitions", "unknown_effects",
+        "ended", "fallbacks", "rescued", "retries", "transitions", "unknown_effects",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Metrics:
         self.fallbacks: dict[str, int] = {}  # by the tool that was used
         self.transitions: dict[tuple[CircuitState, CircuitState], int] = {}
         self.unknown_effects = 0  # failed calls that may have acted
-        self.partials = 0  # calls that ended with a partial result of a failed attempt
+        self.rescued = 0  # calls that succeeded although their last attempt failed: partial result, or verified
         self._circuits: dict[str | None, CircuitState] = {}  # the latest states; as a fallback: by the tool asked for
         self._plain = 0
         self._retried = 0  # calls that succeeded after a retry
@@ -75,6 +75,8 @@ class Metrics:
             self.add(f"{fields['classification']}_error_count")
             if fields["decision"] == "retry":
                 self.add("retry_count")
+            elif fields["decision"] == "verified":
+                self.rescued += 1
             if fields.get("killed"):
                 self.add("kill_count")
         elif event_type == events.CALL_SUCCEEDED:
@@ -88,7 +90,7 @@ class Metrics:
             used = fields["alternative"]
             self.fallbacks[used] = self.fallbacks.get(used, 0) + 1
         elif event_type == events.PARTIAL_USED:
-            self.partials += 1
+            self.rescued += 1
         else:
             self._count_end(event_type, fields)
 

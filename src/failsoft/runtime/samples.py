@@ -134,7 +134,7 @@ class SampleReader:
         self._count_calls(values, label, metrics)
         repeated, failed = counted["retry_count"], counted["error_count"]
         attempts = {
-            "successful_without_retry": metrics.successes - metrics.partials - metrics.retried,
+            "successful_without_retry": metrics.successes - metrics.rescued - metrics.retried,
             "successful_with_retry": metrics.retried,
             "failed_with_retry": repeated,
             "failed_without_retry": failed - repeated,
