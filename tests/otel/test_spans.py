@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, virtual
 from tests.otel.collected import Collected, attributes, events
 
-from failsoft import CallFailed, Runtime, partial
+from failsoft import CallFailed, Runtime, Verified, partial
 from failsoft.errors import ManifestError
 from failsoft.otel import OpenTelemetry
 
@@ -423,3 +423,34 @@ async def test_a_call_of_a_tool_that_does_not_exist_has_a_span_whose_name_is_bou
         "- > failsoft.turn",
         "failsoft.turn > execute_tool _unknown",
     ]
+
+
+@pytest.mark.parametrize("kind", ["async", "blocking"])
+@virtual
+async def test_verify_has_a_span_of_its_own_with_a_link_to_the_attempt(kind: str) -> None:
+    seen: list[str] = []
+
+    async def check(arguments: Any, key: Any, fault: Any) -> Verified:
+        seen.append(current_name())
+        return Verified.happened("booked")
+
+    def check_blocking(arguments: Any, key: Any, fault: Any) -> Verified:
+        seen.append(current_name())
+        return Verified.happened("booked")
+
+    collected = Collected()
+    rt = collected.runtime()
+    rt.add(Scripted(RESET), id="book", idempotent=False, verify=check if kind == "async" else check_blocking)
+    outcome = await rt.call("book")
+    assert outcome.via == "verify"
+    assert seen == ["verify book"]
+    assert collected.tree() == [
+        "- > execute_tool book",
+        "execute_tool book > attempt book",
+        "execute_tool book > verify book",
+    ]
+    (link,) = collected.one("verify book").links
+    assert link.context == collected.one("attempt book").context
+    call = collected.one("execute_tool book")
+    assert "failsoft.effect_verified" in events(call)
+    assert attributes(call)["failsoft.via"] == "verify"

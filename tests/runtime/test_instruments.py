@@ -474,7 +474,8 @@ async def test_the_sink_of_an_instrument_gets_all_events_until_the_instrument_is
             self.seen.append("closed")
 
     class Counting(Instrument):
-        def sink(self) -> Any:
+        def sink(self, metrics: Any) -> Any:
+            assert metrics.label("see") == "_unknown"  # not registered yet
             return sink
 
     sink = Sink()

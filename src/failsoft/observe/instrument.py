@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context, ContextVar, copy_context
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.observe.exception_text import exception_text
 
@@ -106,6 +106,17 @@ class CallInfo:
         return self._describe()
 
 
+class MetricReader(Protocol):
+    """The metrics of a runtime."""
+
+    def read(self) -> Sequence[Any]:
+        """The samples of ``rt.samples()``."""
+
+    @property
+    def label(self) -> Callable[[str | None], str]:
+        """A function that returns the value of the label ``tool`` for a tool's id."""
+
+
 class Instrument:
     """Base class of instruments. Override the hooks you need; each does nothing by default."""
 
@@ -133,8 +144,11 @@ class Instrument:
     def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
         """Learn what happens to a call; ``call.candidate`` is the tool that the event is about."""
 
-    def sink(self) -> EventSink | None:
-        """Return a sink for all events of the runtime, if the instrument wants them."""
+    def verify(self, call: CallInfo) -> Manager | None:
+        """Surround the question to a tool's ``verify``."""
+
+    def sink(self, metrics: MetricReader) -> EventSink | None:  # noqa: ARG002 - for subclasses
+        """Return a sink for all events of the runtime, if the instrument wants them. ``metrics`` reads its metrics."""
         return None
 
     def carrier(self, call: CallInfo, number: int) -> Mapping[str, str]:  # noqa: ARG002 - for subclasses
@@ -219,6 +233,10 @@ class Instruments:
         """Enter the hooks around an attempt."""
         return self._enter(lambda instrument: instrument.attempt(call, number))
 
+    def verify(self, call: CallInfo) -> Entered:
+        """Enter the hooks around ``verify``."""
+        return self._enter(lambda instrument: instrument.verify(call))
+
     def abandoned(self, call: CallInfo, number: int) -> None:
         """Tell all that an attempt goes on by itself."""
         for instrument in self.each:
@@ -300,6 +318,10 @@ class CallSpan:
     def enter_attempt(self, tool_id: str, number: int) -> Entered:
         """Enter the hooks around an attempt."""
         return self._instruments.attempt(self._of(tool_id), number)
+
+    def enter_verify(self, tool_id: str) -> Entered:
+        """Enter the hooks around ``verify``."""
+        return self._instruments.verify(self._of(tool_id))
 
     def carrier(self, tool_id: str, number: int) -> dict[str, str]:
         """Return what an attempt takes along to another process."""

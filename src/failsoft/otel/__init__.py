@@ -1,9 +1,9 @@
-"""OpenTelemetry: spans for turns, calls and attempts. Needs the extra ``otel``.
+"""OpenTelemetry: spans and metrics for turns, calls and attempts. Needs the extra ``otel``.
 
 ``Runtime(instruments=[OpenTelemetry()])`` is all; the SDK and its exporters are the application's. ``names`` has every
-name in spans, ``spans`` the spans of one call, ``framework_spans`` finds the span that others have made for the same call,
-``sdk`` has everything that depends on private names of the SDK, ``worker`` runs in worker processes. May import ``observe``,
-``core`` and ``errors``. Tested in ``tests/otel``.
+name of the conventions, ``metrics`` the metrics, ``spans`` the spans of one call. ``framework_spans`` finds the span that others
+have made for the same call. ``sdk`` has everything that depends on private names of the SDK, ``worker`` runs in worker
+processes. May import ``runtime`` and what is below it. Tested in ``tests/otel``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The instrument: spans around turns, calls and attempts.
+"""The instrument: spans around turns, calls and attempts, and metrics from their events.
 
 Rules
 -----
@@ -19,9 +19,10 @@ from opentelemetry.context import attach, get_current
 from opentelemetry.trace import Link, Status, StatusCode
 
 from failsoft.errors import ManifestError
-from failsoft.observe.instrument import CallInfo, Instrument, Manager, TurnInfo
+from failsoft.observe.instrument import CallInfo, Instrument, Manager, MetricReader, TurnInfo
 from failsoft.otel import names
 from failsoft.otel.framework_spans import find_framework_span
+from failsoft.otel.metrics import MetricSink
 from failsoft.otel.pace import Tracer
 from failsoft.otel.spans import AttemptSpan, CallSpans, is_error
 from failsoft.otel.values import json_text, type_name, without_none
@@ -30,13 +31,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
+
+    from failsoft.observe.subscriptions import EventSink
 
 _NANO = 1_000_000_000
 
 
 class OpenTelemetry(Instrument):
-    """Spans for turns, calls and attempts: ``Runtime(instruments=[OpenTelemetry()])``.
+    """Spans and metrics for turns, calls and attempts: ``Runtime(instruments=[OpenTelemetry()])``.
 
     Providers default to the global ones. Arguments and results may hold personal data: they are recorded, sanitised, only
     on request.
@@ -48,15 +52,21 @@ class OpenTelemetry(Instrument):
         self,
         *,
         tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
         record_arguments: bool = False,
         record_results: bool = False,
     ) -> None:
         _require("tracer_provider", tracer_provider, "get_tracer", "TracerProvider")
+        _require("meter_provider", meter_provider, "get_meter", "MeterProvider")
         _require_flag("record_arguments", record_arguments)
         _require_flag("record_results", record_results)
         self._tracer = Tracer(tracer_provider)
+        self._meter_provider = meter_provider
         self._records_arguments = record_arguments
         self._records_results = record_results
+
+    def sink(self, metrics: MetricReader) -> EventSink:
+        return MetricSink(self._meter_provider, metrics)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -127,6 +137,11 @@ class OpenTelemetry(Instrument):
         spans = call.notes.get(self)
         attempt = None if spans is None else spans.start_attempt(call, number)
         return None if attempt is None else _AttemptScope(attempt)
+
+    def verify(self, call: CallInfo) -> Manager | None:
+        spans = call.notes.get(self)
+        asked = None if spans is None else spans.start_verify(call)
+        return None if asked is None else _AttemptScope(asked)
 
     def abandoned(self, call: CallInfo, number: int) -> None:
         spans = call.notes.get(self)

@@ -43,6 +43,7 @@ LANGSMITH_TOOL: Final = "langsmith.trace.name"
 
 TURN: Final = "failsoft.turn"  # name of the span of a turn
 ATTEMPT: Final = "attempt"  # start of the name of the span of an attempt
+VERIFY: Final = "verify"  # start of the name of the span of a question to verify
 
 TURN_ID: Final = "failsoft.turn.id"
 TURN_CALLS: Final = "failsoft.turn.calls"
@@ -66,7 +67,8 @@ BREAKER_STATE: Final = "failsoft.breaker.state"
 ATTEMPT_NUMBER: Final = "failsoft.attempt.number"
 ABANDONED: Final = "failsoft.attempt.abandoned"
 FALLBACK_FROM: Final = "failsoft.fallback.from"
-LINK: Final = "failsoft.link"  # why a span links to another: fallback, turn
+LINK: Final = "failsoft.link"  # why a span links to another: fallback, turn, verify
 TOOL: Final = "failsoft.tool"
 UNKNOWN_TOOL: Final = "_unknown"  # in names that must not take many values: no tool has the name that was asked for
+DURATION: Final = "gen_ai.execute_tool.duration"  # histogram, seconds
 EVENT_PREFIX: Final = "failsoft."  # before the name of an event: failsoft.circuit_opened

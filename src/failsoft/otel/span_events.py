@@ -32,6 +32,7 @@ _FIELDS = {
     "timeout_ms": "failsoft.timeout_ms",
     "recovery_ms": "failsoft.recovery_ms",
     "blocked_ms": "failsoft.blocked_ms",
+    "answer": "failsoft.verify.answer",
 }
 _SCALARS = (str, bool, int, float)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.trace import Link, Status, StatusCode
 
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.observe import events
 from failsoft.otel import names
 from failsoft.otel.span_events import decision_attributes, outcome_attributes, span_event
 from failsoft.otel.values import exception_fields, type_name
@@ -83,6 +84,7 @@ class CallSpans:
         self.context = context  # in which it is the current span
         self.own = own  # False if a framework made it
         self.attempts: dict[int, AttemptSpan] = {}
+        self.verifies: list[AttemptSpan] = []
 
     def start_attempt(self, call: CallInfo, number: int) -> AttemptSpan | None:
         """Start the span of an attempt."""
@@ -102,9 +104,21 @@ class CallSpans:
         made = self.attempts[number] = AttemptSpan(span, call.candidate)
         return made
 
+    def start_verify(self, call: CallInfo) -> AttemptSpan | None:
+        """Start the span of a question to ``verify``, with a link to the attempt that it is about."""
+        asked = [each for each in self.attempts.values() if each.failed][-1:]
+        links = [Link(each.span.get_span_context(), {names.LINK: "verify"}) for each in asked]
+        attributes = {names.TOOL_NAME: call.candidate}
+        span = self._tracer.start(f"{names.VERIFY} {call.candidate}", self.context, attributes, links)
+        if span is None:
+            return None
+        made = AttemptSpan(span, call.candidate)
+        self.verifies.append(made)
+        return made
+
     def record(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
         """Record what happens to the call: on its latest attempt if that is about it, else on the call."""
-        if event_type == "ToolError":
+        if event_type == events.TOOL_ERROR:
             latest = next(reversed(self.attempts.values()), None)
             if latest is not None:
                 latest.decide(fields)
@@ -135,7 +149,8 @@ class CallSpans:
         if not self.own:
             attributes.pop(names.ERROR_TYPE, None)
         self.span.set_attributes(attributes)
-        ended = [taken for taken in (each.take() for each in self.attempts.values()) if taken is not None]
+        parts = (*self.attempts.values(), *self.verifies)
+        ended = [taken for taken in (each.take() for each in parts) if taken is not None]
         if self.own:
             fault = None if outcome is None else outcome.fault
             if error is not None and is_error(error):

@@ -1,7 +1,7 @@
 """Prometheus: a collector for your registry, and the text of ``/metrics``. Needs the extra ``prometheus``.
 
 ``REGISTRY.register(PrometheusCollector(rt))`` is all. ``collector`` reads the runtime's own counters at the scrape,
-``event_counts`` counts what the runtime does not count itself. May import ``runtime`` and what is below it. Tested in
+``runtime.event_counts`` counts what the runtime does not count itself. May import ``runtime`` and what is below it. Tested in
 ``tests/prometheus``.
 """
 

@@ -34,7 +34,7 @@ from prometheus_client.utils import floatToGoString
 from failsoft.observe.delivery import Delivery
 from failsoft.observe.exception_text import exception_text
 from failsoft.observe.metric_definitions import BUCKETS, DEFINITIONS, MetricDefinition
-from failsoft.prometheus.event_counts import EventCounts, HistogramValue
+from failsoft.runtime.event_counts import EventCounts, HistogramValue
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.samples import SampleReader, label_of
 

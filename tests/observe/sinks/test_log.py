@@ -324,3 +324,63 @@ def test_a_turn_that_ends_at_its_deadline_says_which_call_was_left(records: Reco
         clock.run(main(rt))
     assert records.levels("slow") == ["WARNING"]
     assert records.of("slow")[0].turn_id == "t1"  # type: ignore[attr-defined]
+
+
+# --- traces -------------------------------------------------------------------------------------------------------------
+
+
+def test_records_have_the_ids_of_the_current_trace_and_span(records: Records) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    rt = runtime(search=denied)
+    with TracerProvider(shutdown_on_exit=False).get_tracer("tests").start_as_current_span("request") as span:
+        rt.call_sync("search")
+    (record,) = records.of("search")
+    context = span.get_span_context()
+    assert (record.trace_id, record.span_id) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")  # type: ignore[attr-defined]
+
+
+def test_records_outside_of_a_trace_have_no_ids_of_one(records: Records) -> None:
+    runtime(search=denied).call_sync("search")
+    (record,) = records.of("search")
+    assert not hasattr(record, "trace_id")
+
+
+def test_a_name_that_a_record_factory_has_set_loses_no_record(records: Records) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    before = logging.getLogRecordFactory()
+
+    def factory(*args: Any, **options: Any) -> logging.LogRecord:
+        record = before(*args, **options)
+        record.trace_id = "of the factory"
+        return record
+
+    logging.setLogRecordFactory(factory)
+    try:
+        with TracerProvider(shutdown_on_exit=False).get_tracer("tests").start_as_current_span("request"):
+            runtime(search=denied).call_sync("search")
+        (record,) = records.of("search")
+    finally:
+        logging.setLogRecordFactory(before)
+    assert record.trace_id != "of the factory"  # type: ignore[attr-defined]
+
+
+def test_logging_does_not_load_opentelemetry() -> None:
+    code = (
+        "import sys, logging\n"
+        "from failsoft import Runtime\n"
+        "rt = Runtime()\n"
+        "@rt.tool(read_only=True)\n"
+        "def search(): raise ValueError('no')\n"
+        "rt.call_sync('search')\n"
+        "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_an_api_that_fails_loses_no_record(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", logging)  # has no get_current_span
+    runtime(search=denied).call_sync("search")
+    (record,) = records.of("search")
+    assert not hasattr(record, "trace_id")

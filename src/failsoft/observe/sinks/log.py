@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -63,6 +64,7 @@ class Entry(NamedTuple):
     turn_id: str | None
     fields: dict[str, Any]
     error: Captured = ()
+    trace: tuple[str, str] | None = None  # the ids of the current trace and span, if OpenTelemetry has one
 
 
 def level_of(event_type: str, fields: dict[str, Any], *, known_tool: bool = True) -> int:
@@ -97,10 +99,24 @@ def put(
     fields: dict[str, Any], error: BaseException | None = None,
 ) -> None:  # fmt: skip
     """Queue an event for the logger."""
-    entry = Entry(
-        level, event_type, timestamp, tool_id, call_id, turn_id, fields, () if error is None else capture(error)
-    )
+    captured = () if error is None else capture(error)
+    entry = Entry(level, event_type, timestamp, tool_id, call_id, turn_id, fields, captured, current_trace())
     _delivery.put((entry,))
+
+
+def current_trace() -> tuple[str, str] | None:
+    """The ids of OpenTelemetry's current trace and span, as hexadecimal text; None if there is none.
+
+    A program that traces has loaded the API; for others it is not loaded here.
+    """
+    api = sys.modules.get("opentelemetry.trace")
+    if api is None:
+        return None
+    try:
+        context = api.get_current_span().get_span_context()
+        return (f"{context.trace_id:032x}", f"{context.span_id:016x}") if context.is_valid else None
+    except Exception:  # the API is being loaded, or another library has replaced its spans
+        return None
 
 
 def flush(timeout: float) -> bool:
@@ -193,6 +209,8 @@ def _log(entry: Entry, message: str, traceback: str, **more: Any) -> None:
     }
     record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, visible(message), (), None, extra=extra)
     record.created, record.msecs = entry.timestamp, int(entry.timestamp % 1 * 1000) + 0.0
+    if entry.trace is not None:  # not by ``extra``, which refuses names that a record factory has set
+        record.trace_id, record.span_id = entry.trace
     if traceback:
         record.exc_text = traceback  # formatters print it below the message
     log.handle(record)

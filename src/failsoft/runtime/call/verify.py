@@ -89,6 +89,19 @@ def _forget(asked: asyncio.Future[Any]) -> None:
 
 
 async def _ask(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any:
+    if call.span is None:
+        return await _ask_bare(rt, call, tool, fault)
+    entered = call.span.enter_verify(tool.id)
+    try:
+        answer = await _ask_bare(rt, call, tool, fault)
+    except BaseException as error:
+        entered.exit(error)
+        raise
+    entered.exit()
+    return answer
+
+
+async def _ask_bare(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any:
     ask = tool.options.verify
     assert ask is not None
     SCOPE.set(_stand_in(call))  # for this task only

@@ -92,19 +92,20 @@ class EventCounts:
                     for seq, raw in enumerate(raws, first):
                         if type(raw[5]) is float and raw[4] is None:  # a plain success outside of turns
                             began = raw[6] if len(raw) > 6 else raw[5]
-                            self._observe(defined.CALL_DURATION, raw[1] - began, self._label(raw[2]))
+                            self.observe(defined.CALL_DURATION, raw[1] - began, self._label(raw[2]))
                         else:
-                            self._take_event(make(raw, offset, seq))
+                            self.take_event(make(raw, offset, seq))
 
     def _take_run(self, run: Run) -> None:
         if run.turn_id is not None:
             for event in EventBatch(run):
-                self._take_event(event)
+                self.take_event(event)
             return
         for tool, began, ended in zip(run.tools, run.began, run.ended, strict=True):
-            self._observe(defined.CALL_DURATION, ended - began, self._label(tool))
+            self.observe(defined.CALL_DURATION, ended - began, self._label(tool))
 
-    def _take_event(self, event: Event) -> None:
+    def take_event(self, event: Event) -> None:
+        """Count one event; the caller holds the lock, or is alone."""
         kind, fields = event.event_type, event.fields
         if kind in _TURN_EVENTS:
             _TURN_EVENTS[kind](self, event)
@@ -116,16 +117,16 @@ class EventCounts:
         tool = self._label(event.tool_id)
         if kind == events.CALL_SUCCEEDED:
             asked = self._label(fields["primary"])
-            self._observe(defined.CALL_DURATION, fields["total_ms"] / 1000, asked)
+            self.observe(defined.CALL_DURATION, fields["total_ms"] / 1000, asked)
             if "recovery_ms" in fields:
-                self._observe(defined.RECOVERY_DURATION, fields["recovery_ms"] / 1000, asked)
+                self.observe(defined.RECOVERY_DURATION, fields["recovery_ms"] / 1000, asked)
         elif kind in _DURATIONS:
             metric, name = _DURATIONS[kind]
-            self._observe(metric, fields[name] / 1000, tool)
+            self.observe(metric, fields[name] / 1000, tool)
         elif kind == events.TOOL_ERROR:
-            self._add(defined.ERRORS, 1, tool, fields["code"])
-            self._add(defined.LOST_TIME, fields["duration_ms"] / 1000, tool, "failed")
-            self._add(defined.LOST_TIME, fields.get("delay_ms", 0.0) / 1000, tool, "waiting")
+            self.add(defined.ERRORS, 1, tool, fields["code"])
+            self.add(defined.LOST_TIME, fields["duration_ms"] / 1000, tool, "failed")
+            self.add(defined.LOST_TIME, fields.get("delay_ms", 0.0) / 1000, tool, "waiting")
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -158,18 +159,20 @@ class EventCounts:
         outcome: TurnEnd = "succeeded" if fields["succeeded"] >= fields["calls"] else "degraded"
         if turn is not None and turn.timed_out:
             outcome = "timed_out"
-        self._observe(defined.TURN_DURATION, fields["duration_ms"] / 1000, outcome)
+        self.observe(defined.TURN_DURATION, fields["duration_ms"] / 1000, outcome)
         if turn is not None and turn.is_whole:
             for share in build([*turn.events, event], turn_id=event.turn_id).verdict.path:
-                self._add(defined.TURN_TIME, share.seconds, _PARTS[share.kind])
+                self.add(defined.TURN_TIME, share.seconds, _PARTS[share.kind])
 
     # -- values ------------------------------------------------------------------------------------------------------
 
-    def _add(self, metric: MetricDefinition, amount: float, *labels: str) -> None:
+    def add(self, metric: MetricDefinition, amount: float, *labels: str) -> None:
+        """Add to a counter."""
         key = (metric.name, labels)
         self._counters[key] = self._counters.get(key, 0.0) + max(0.0, amount)
 
-    def _observe(self, metric: MetricDefinition, seconds: float, *labels: str) -> None:
+    def observe(self, metric: MetricDefinition, seconds: float, *labels: str) -> None:
+        """Add to a histogram."""
         key = (metric.name, labels)
         found = self._histograms.get(key)
         if found is None:
