@@ -164,13 +164,16 @@ SECTIONS = (
         "breaker",
         "See [Breaker](../concepts/breaker.md).",
         _in_tool("breaker"),
-        {},
+        {"window": 20},
         {
             "failure_threshold": "3",
             "success_threshold": "2",
             "timeout": "1m",
             "timeout_ms": "60000",
             "count": "calls",
+            "window": "20",
+            "failure_rate": "0.5",
+            "min_calls": "10",
         },
     ),
     Section(

@@ -26,7 +26,16 @@ class Refused(NamedTuple):
 
 
 class Model:
-    def __init__(self, failure_threshold: int, success_threshold: int, timeout: int) -> None:
+    def __init__(
+        self,
+        failure_threshold: int,
+        success_threshold: int,
+        timeout: int,
+        window: int = 0,
+        rate: float = 1.0,
+        least: int = 1,
+    ) -> None:
+        self.window, self.rate, self.least = window, rate, least  # no window: 0
         self.failure_threshold = failure_threshold
         self.success_threshold = success_threshold
         self.timeout = timeout
@@ -64,7 +73,7 @@ class Model:
                 self._tell(CLOSED)
         if result == "failure":
             self._tell(BAD)
-            if probing or self.failures() >= self.failure_threshold:
+            if probing or self.failures() >= self.failure_threshold or self._is_too_bad():
                 self._tell(OPENED, now)
 
     # --- what can be asked ---
@@ -78,6 +87,19 @@ class Model:
     def failures(self) -> int:
         """How many bad results since the last good one."""
         return self.story.count(BAD, self.story.rfind(GOOD) + 1)
+
+    def recent(self) -> str:
+        """The results in the window: those since the circuit was last closed."""
+        results = [letter for letter in self.story[self.story.rfind(CLOSED) + 1 :] if letter in (GOOD, BAD)]
+        return (
+            "".join(results[len(results) - self.window :] if self.window < len(results) else results)
+            if self.window
+            else ""
+        )
+
+    def _is_too_bad(self) -> bool:
+        recent = self.recent()
+        return bool(self.window) and len(recent) >= self.least and recent.count(BAD) >= self.rate * len(recent)
 
     def successes(self) -> int:
         """How many good results since it opened, while that lasts."""

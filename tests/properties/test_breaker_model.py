@@ -25,7 +25,8 @@ TIMEOUTS = (1000, 30_000)
 LEASES = (500, 1000, 40_000)
 STEPS = (1, 499, 500, 999, 1000, 1000, 29_999, 30_000, 30_000, 30_000, 39_999, 40_000, 3_600_000, -1, -700, -3_600_000)
 UNWELL: tuple[Result, ...] = ("failure", "failure", "failure", "neutral")
-ALL_OPTIONS = {
+Choice = tuple[int, int, int] | tuple[int, int, int, int, float, int]
+ALL_OPTIONS: dict[Choice, BreakerOptions] = {
     (failures, successes, timeout): BreakerOptions(
         failure_threshold=failures, success_threshold=successes, timeout=f"{timeout}ms"
     )
@@ -33,13 +34,26 @@ ALL_OPTIONS = {
     for successes in (1, 2, 3)
     for timeout in TIMEOUTS
 }
+ALL_OPTIONS |= {
+    (failures, successes, timeout, window, rate, least): BreakerOptions(
+        failure_threshold=failures,
+        success_threshold=successes,
+        timeout=f"{timeout}ms",
+        window=window,
+        failure_rate=rate,
+        min_calls=least,
+    )
+    for failures, successes in ((2, 2), (4, 1))
+    for timeout in TIMEOUTS
+    for window, rate, least in ((2, 0.5, 2), (4, 0.5, 3), (6, 0.34, 2), (5, 1.0, 5))
+}
 CHOICES = tuple(ALL_OPTIONS)
 
 
 class Pair:
     """Both breakers, side by side; every answer of the one is held against the other's."""
 
-    def __init__(self, choice: tuple[int, int, int], start: int) -> None:
+    def __init__(self, choice: Choice, start: int) -> None:
         self.options = ALL_OPTIONS[choice]
         self.state = INITIAL
         self.model = Model(*choice)
@@ -73,6 +87,8 @@ class Pair:
         failures = self.model.failures()
         assert self.state.failures == failures
         assert self.state.successes == self.model.successes()
+        if phase == "closed":
+            assert self.state.recent == self.model.recent()
         assert is_pristine(self.state) == (phase == "closed" and failures == 0)
 
 
@@ -126,7 +142,7 @@ class Machine(RuleBasedStateMachine):
     """The same with Hypothesis, which looks for the shortest sequence that shows a difference."""
 
     @initialize(choice=st.sampled_from(CHOICES), start=st.integers(0, 10**10))
-    def begin(self, choice: tuple[int, int, int], start: int) -> None:
+    def begin(self, choice: Choice, start: int) -> None:
         self.pair = Pair(choice, start)
 
     @rule(lease=st.sampled_from(LEASES))

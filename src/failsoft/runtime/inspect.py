@@ -21,6 +21,7 @@ from failsoft._version import __version__
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.options import Options
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.resilience.breaker_window import failure_rate
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.tools.framework_tool import FrameworkFunction
@@ -49,6 +50,7 @@ class CircuitSnapshot(NamedTuple):
     failure_count: int  # consecutive transient failures
     retry_after: float | None  # seconds until it admits a probe
     opened_by: str | None  # the code of the error that opened it
+    failure_rate: float | None = None  # in the breaker's window; None: it has none, or it is empty
 
 
 class ToolSnapshot(NamedTuple):
@@ -199,7 +201,8 @@ class Inspector:
 def _circuit(tool_id: str, fallback_of: str | None, health: ToolHealth, now: float) -> CircuitSnapshot:
     fault, state = health.opened_by, health.observe(now)
     code = None if fault is None or state == "closed" else fault.code.value
-    return CircuitSnapshot(tool_id, fallback_of, state, health.state.failures, health.open_for(now), code)
+    rate = failure_rate(health.state.recent)
+    return CircuitSnapshot(tool_id, fallback_of, state, health.state.failures, health.open_for(now), code, rate)
 
 
 def _runs_in(tool: Tool) -> RunsIn:

@@ -57,7 +57,8 @@ class RuntimeView:
         """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
 
         ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
-        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through.
+        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through;
+        ``.failure_rate`` is the share of failures in the breaker's window, if it has one.
         """
         engine = self._engine
         found = engine.toolbox.find(tool_id)

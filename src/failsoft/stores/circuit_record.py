@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from failsoft.core.model.fault import Fault
+from failsoft.core.model.options import LARGEST_WINDOW
 from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.stores.ports import KeptCircuit, Records, Watcher
 
@@ -37,6 +38,7 @@ def unpack(record: Any) -> tuple[KeptCircuit, int] | None:
             float(record.get("since", 0.0)),
             int(record.get("probe", 0)),
             None if record.get("lease") is None else float(record["lease"]),
+            _read_recent(record.get("recent", "")),
         )
         if state.state not in STATES:
             return None
@@ -45,6 +47,11 @@ def unpack(record: Any) -> tuple[KeptCircuit, int] | None:
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _read_recent(value: Any) -> str:
+    """Read the results in a breaker's window; "" if they make no sense."""
+    return value[-LARGEST_WINDOW:] if isinstance(value, str) and not value.strip("+-") else ""
 
 
 def version_of(record: Any) -> int:

@@ -24,7 +24,7 @@ _FAULT = Fault(
 )  # fmt: skip
 _OPEN = KeptCircuit(BreakerState("open", 5, 0, 3, 1_700_000_000.25), _FAULT)
 _PROBING = KeptCircuit(BreakerState("half_open", 5, 1, 3, 1_700_000_030.5, 2, 35.0), _FAULT)
-_CLOSED = KeptCircuit(BreakerState("closed", 2, 0, 3))
+_CLOSED = KeptCircuit(BreakerState("closed", 2, 0, 3, recent="++-+--"))
 
 
 class _Wall:

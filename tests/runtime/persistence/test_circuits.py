@@ -214,7 +214,7 @@ async def test_a_circuit_closed_by_one_runtime_is_closed_in_the_other_and_admits
     await asyncio.sleep(30.001)
     assert (await one.call("search")).value == "fine"
     assert await one.flush()
-    assert other.health("search") == ("closed", 0, True, None)
+    assert other.health("search") == ("closed", 0, True, None, None)
     assert (await other.call("search")).value == "fine"
 
 

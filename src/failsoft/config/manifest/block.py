@@ -208,6 +208,7 @@ def _version(value: object) -> int:
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Whole = Annotated[int, Field(strict=True, ge=1)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Version = Annotated[int, Read(_version, {"const": 1})]
 Duration = Annotated[float, Read(seconds, _DURATION)]
 Delay = Annotated[float, Read(partial(seconds, zero=True), _DURATION)]

@@ -27,6 +27,7 @@ from failsoft.config.manifest.block import (
     From,
     Milliseconds,
     Read,
+    Share,
     Size,
     Text,
     Whole,
@@ -120,6 +121,9 @@ class BreakerBlock(Block):
     timeout: Duration = as_written("How long the circuit stays open.")
     timeout_ms: Milliseconds = as_written("How long the circuit stays open, in milliseconds.")
     count: Count = as_written("What counts as a failure: each failed attempt, or a call that failed after its retries.")
+    window: Whole = as_written("How many of the latest results failure_rate looks at.")
+    failure_rate: Share = as_written("The share of failures in the window that opens the circuit as well.")
+    min_calls: Whole = as_written("Results that the window must have before its rate counts.")
 
     def make(self) -> Layer:
         layer = self.given()

@@ -50,6 +50,7 @@ IsolationKind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 Requests = Literal["one", "many"]
+LARGEST_WINDOW = 1000  # results that a breaker remembers
 AcceptPartial = bool | Literal["after_retries"]
 T = TypeVar("T")
 
@@ -150,6 +151,9 @@ class BreakerOptions(Options):
     success_threshold: int = 1  # successful probes that close it
     timeout: float = Seconds(30.0)  # how long the circuit stays open
     count: Count = "attempts"  # what counts as a failure: each failed attempt, or a call that failed after its retries
+    window: int | None = None  # the latest results that failure_rate looks at; None: only consecutive failures count
+    failure_rate: float | None = None  # the share of failures in the window that opens the circuit; None: 0.5
+    min_calls: int | None = None  # results that the window must have before its rate counts; None: 10
 
     if TYPE_CHECKING:
 
@@ -160,6 +164,9 @@ class BreakerOptions(Options):
             success_threshold: int = ...,
             timeout: Duration = ...,
             count: Count = ...,
+            window: int | None = ...,
+            failure_rate: float | None = ...,
+            min_calls: int | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -167,6 +174,29 @@ class BreakerOptions(Options):
         whole("success_threshold", self.success_threshold, least=1)
         duration(self, "timeout")
         one_of("count", self.count, Count)
+        if self.window is not None:
+            whole("window", self.window, least=2, most=LARGEST_WINDOW)
+        for name in ("failure_rate", "min_calls"):
+            if getattr(self, name) is not None and self.window is None:
+                raise ValueError(
+                    f'{name}: needs a window: write {{"window": 20, "{name}": {getattr(self, name)!r:.20}}}'
+                )
+        if self.failure_rate is not None:
+            number("failure_rate", self.failure_rate, least=0, most=1)
+            if not self.failure_rate:
+                refuse("failure_rate", self.failure_rate, "would open the circuit at once: write a share such as 0.5")
+        if self.min_calls is not None:
+            whole("min_calls", self.min_calls, least=1, most=self.window or 0)
+
+    @property
+    def opening_rate(self) -> float:
+        """The share of failures in the window that opens the circuit."""
+        return 0.5 if self.failure_rate is None else self.failure_rate
+
+    @property
+    def needed_calls(self) -> int:
+        """The results that the window must have before its rate counts."""
+        return min(10, self.window or 0) if self.min_calls is None else self.min_calls
 
 
 @options

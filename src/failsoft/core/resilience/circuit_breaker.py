@@ -11,6 +11,9 @@ Rules
 - An admitted call gets a ``Ticket`` and records its result with that ticket, once.
 - ``failures`` counts consecutive transient failures; a success resets it. A ``neutral`` result (a permanent error, a
   cancellation) changes nothing, in any state.
+- With a ``window``, the latest results are remembered as well, ``+`` and ``-``. A failure also opens the circuit if the
+  window has at least ``min_calls`` results and the failures among them reach ``failure_rate``. A circuit that closes
+  starts with an empty window.
 - The open time ends without a call: ``observe`` then returns half_open.
 - Half-open admits one probe at a time. The probe holds the only slot until its result is recorded or its lease ends.
   After the lease ends, the next call becomes the probe and a late result is ignored.
@@ -18,8 +21,8 @@ Rules
 - Fencing: every opening starts a new generation. Results of calls admitted in an older generation are ignored.
 - A clock that is set back lengthens a wait by at most one timeout or one lease.
 
-It counts consecutive failures instead of a failure rate because an agent calls a tool a few times a minute, and a rate
-over so few calls is noise. It uses leases because the process that runs a probe may die without returning the slot.
+It counts consecutive failures by default because an agent calls a tool a few times a minute, and a rate over so few calls
+is noise. A window is for busy tools whose failures never come in a row. It uses leases because the process that runs a probe may die without returning the slot.
 
 The caller applies ``BreakerOptions.count``: with ``attempts`` it records every attempt, with ``calls`` only the last
 attempt of each call.
@@ -31,6 +34,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from failsoft.core.model.durations import MOMENT
+from failsoft.core.resilience.breaker_window import exceeds_rate, remember
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import BreakerOptions
@@ -49,6 +53,7 @@ class BreakerState(NamedTuple):
     since: float = 0.0  # open: when it opened; half_open: when the latest probe was admitted
     probe: int = 0  # number of the latest probe in this generation
     lease: float | None = None  # seconds for which that probe may hold the slot; None: the slot is free
+    recent: str = ""  # with a window: the latest results in the closed circuit, oldest first; kept while it is open
 
 
 INITIAL = BreakerState()
@@ -73,7 +78,7 @@ class Refusal(NamedTuple):
 
 
 def is_pristine(state: BreakerState) -> bool:
-    """True if closed without failures. A success then changes nothing and needs neither ``admit`` nor ``record``."""
+    """True if closed without failures. Without a window, a success then needs neither ``admit`` nor ``record``."""
     return state.state == "closed" and not state.failures
 
 
@@ -157,6 +162,8 @@ def _is_current(state: BreakerState, options: BreakerOptions, ticket: Ticket, no
 
 
 def _succeed(state: BreakerState, options: BreakerOptions) -> BreakerState:
+    if options.window is not None and state.state == "closed":
+        return _closed(0, state.generation)._replace(recent=remember(state.recent, options.window, "+"))
     if is_pristine(state):
         return state
     successes = state.successes + 1
@@ -166,10 +173,17 @@ def _succeed(state: BreakerState, options: BreakerOptions) -> BreakerState:
 
 
 def _fail(state: BreakerState, options: BreakerOptions, now: float) -> BreakerState:
-    failures = state.failures + 1
-    if state.state == "closed" and failures < options.failure_threshold:
-        return _closed(failures, state.generation)
-    return BreakerState("open", failures=failures, generation=state.generation + 1, since=now)
+    failures, recent = state.failures + 1, state.recent
+    if state.state == "closed":
+        if options.window is not None:
+            recent = remember(state.recent, options.window, "-")
+        if failures < options.failure_threshold and not exceeds_rate(recent, options):
+            return (
+                _closed(failures, state.generation)._replace(recent=recent)
+                if recent
+                else _closed(failures, state.generation)
+            )
+    return BreakerState("open", failures=failures, generation=state.generation + 1, since=now, recent=recent)
 
 
 @lru_cache(maxsize=256)

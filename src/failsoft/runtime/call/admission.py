@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience import rate_hold as core
+from failsoft.core.resilience.breaker_window import exceeds_rate, failure_rate
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.observe import events
 from failsoft.runtime.tools.framework_tool import is_runnable
@@ -154,11 +155,13 @@ def emit_transition(
         fields["primary"] = call.tool.id
         if fault is not None and state == "open":
             fields["code"] = fault.code.value
+            fields |= rate_fields(candidate.health)
         rt.log.emit(event_type, tool, call, fields)
         return
     if state == "open":
         if fault is not None:
             fields |= {"code": fault.code.value, "error": fault.message}
+        fields |= rate_fields(candidate.health)
         alone = (
             not tool.options.fallbacks
             and rt.judgement.handler is None
@@ -170,6 +173,14 @@ def emit_transition(
     else:
         tool.cached_refusal = None
     rt.log.emit(event_type, tool, call, fields)
+
+
+def rate_fields(health: ToolHealth) -> dict[str, Any]:
+    """The fields of ``CircuitOpened`` about the breaker's window; none if it has no window, or did not open the circuit."""
+    recent = health.state.recent
+    if not exceeds_rate(recent, health.options):
+        return {}
+    return {"failure_rate": round(failure_rate(recent) or 0.0, 3), "window_calls": len(recent)}
 
 
 def refuse_from_cache(rt: RefusalServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:

@@ -159,7 +159,9 @@ class Circuits:
         """Continue the state of an earlier process; counted failures alone do not open a circuit."""
         state = self._as_local(circuit.state)
         if state.state == "closed":
-            state = state._replace(failures=min(state.failures, health.options.failure_threshold - 1))
+            options = health.options
+            recent = "" if options.window is None else state.recent[-options.window :]
+            state = state._replace(failures=min(state.failures, options.failure_threshold - 1), recent=recent)
         health.restore(state, circuit.opened_by)
 
     def _on_changed(self, shared: SharedCircuit) -> None:
@@ -188,7 +190,7 @@ class Circuits:
         if is_same(state, health.state):
             return
         if state.state == "closed":
-            state = state._replace(failures=0)
+            state = state._replace(failures=0, recent="")
         before = health.state.state
         health.restore(state, circuit.opened_by)
         shared.adopted()

@@ -26,6 +26,7 @@ class HealthView(NamedTuple):
     failure_count: int
     available: bool
     retry_after: float | None = None  # seconds until the circuit admits a probe
+    failure_rate: float | None = None  # in the breaker's window; None: it has none, or it is empty
 
 
 class ToolHealth:
@@ -41,12 +42,14 @@ class ToolHealth:
         "options",
         "state",
         "ticket",
+        "unsaved",
     )
 
     def __init__(self, options: BreakerOptions) -> None:
         self.options = options
         self.state: BreakerState = circuit_breaker.INITIAL
-        self.ticket: Ticket | None = Ticket(self.state.generation, None)
+        self.ticket = self._ready_ticket()
+        self.unsaved = 0  # successes in the window since ``on_change`` was called
         self.opened_by: Fault | None = None
         self.opened_at = 0.0  # when the circuit first opened; failed probes do not count
         self.holds: Holds = {}  # rate holds: until when, for which threads
@@ -71,16 +74,30 @@ class ToolHealth:
         after = self.state = circuit_breaker.record(before, self.options, ticket, result, now=now)
         if after is before:
             return None
-        self.ticket = Ticket(after.generation, None) if circuit_breaker.is_pristine(after) else None
+        self.ticket = self._ready_ticket()
         changed: CircuitState | None = after.state if after.state != before.state else None
         if after.generation != before.generation:
             self.opened_by = fault
             if before.state == "closed":
                 self.opened_at = now
             changed = "open"
-        if self.on_change is not None:
+        if self.on_change is not None and self._is_worth_saving(before, after):
+            self.unsaved = 0
             self.on_change()
         return changed
+
+    def _ready_ticket(self) -> Ticket | None:
+        """The ticket that the happy path may use. With a window there is none: every result has to be recorded."""
+        if self.options.window is not None or not circuit_breaker.is_pristine(self.state):
+            return None
+        return Ticket(self.state.generation, None)
+
+    def _is_worth_saving(self, before: BreakerState, after: BreakerState) -> bool:
+        """False for most successes that only fill the window: a store need not be written to for each of them."""
+        if before.failures or after.failures or after.state != before.state:
+            return True
+        self.unsaved += "-" in before.recent
+        return self.unsaved * 4 >= (self.options.window or 0)
 
     def count_failure(self, ticket: Ticket, now: float, successes: int | None) -> bool:
         """Count a failure and pay for its retry. False, with nothing done, if it would open the circuit or exceed the budget.
@@ -106,7 +123,7 @@ class ToolHealth:
     def restore(self, state: BreakerState, opened_by: Fault | None) -> None:
         """Continue with the state of an earlier process, or of another one."""
         self.state, self.opened_by = state, opened_by
-        self.ticket = Ticket(state.generation, None) if circuit_breaker.is_pristine(state) else None
+        self.ticket = self._ready_ticket()
         if state.state == "open":
             self.opened_at = state.since
 

@@ -9,6 +9,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.resilience.breaker_window import failure_rate
 from failsoft.errors import FailsoftError
 from failsoft.runtime.tools.health import HealthView, ToolHealth
 from failsoft.runtime.tools.unknown_tool import UnknownTool
@@ -115,7 +116,11 @@ class Toolbox:
         health = health or tool.health
         with self.lock:
             return HealthView(
-                health.observe(now), health.state.failures, tool.unavailable_fault is None, health.open_for(now)
+                health.observe(now),
+                health.state.failures,
+                tool.unavailable_fault is None,
+                health.open_for(now),
+                failure_rate(health.state.recent),
             )
 
 
