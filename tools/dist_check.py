@@ -40,6 +40,7 @@ EXTRAS = {
     "langchain": ("failsoft.adapters.langchain",),
     "openai-agents": ("failsoft.adapters.openai_agents",),
     "otel": ("failsoft.otel",),
+    "client": ("failsoft.client",),
     "prometheus": ("failsoft.prometheus",),
 }
 MODULES = {
