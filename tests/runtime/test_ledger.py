@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, OFTEN, ONCE, RESET, Scripted, Takes, records, virtual
 
-from failsoft import LedgerEntry, LedgerError, NothingDone, Outcome, Runtime
+from failsoft import LedgerEntry, LedgerError, NothingDone, Outcome, Runtime, Verified
 from failsoft.core.conversation.thread_state import DANGLES_FOR
 from failsoft.core.model import builtin_faults
 from failsoft.runtime.persistence import memory_cases
@@ -474,3 +474,107 @@ def test_a_store_of_0_1_0_can_be_used_in_one_process() -> None:
         assert (await payer.pay()).value == 7
 
     asyncio.run(main())
+
+
+# --- offers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore])
+@pytest.mark.parametrize("verdict", ["happened", "none"])
+@virtual
+async def test_a_write_that_has_happened_is_no_longer_offered(store: Any, verdict: str) -> None:
+    payer = Payer(store and store(), RESET, "paid")
+    await payer.pay()
+    assert [offer.tool for offer in payer.rt.threads["t"].offers] == ["pay"]
+    payer.ledger.resolve("c1", verdict)
+    assert len(payer.rt.threads["t"].offers) == (0 if verdict == "happened" else 1)
+    again = await payer.rt.threads["t"].retry("pay")
+    assert (again.value, payer.script.attempts) == ((None, 1) if verdict == "happened" else ("paid", 2))
+
+
+# --- verify now --------------------------------------------------------------------------------------------------------
+
+
+def verifying(answer: Any, asked: list[Any]) -> dict[str, Any]:
+    """Options of a tool whose first verify finds nothing out."""
+
+    async def verify(arguments: Any, key: Any, fault: Any) -> Any:
+        asked.append(arguments)
+        return Verified.unknown("the service is down") if len(asked) == 1 else answer
+
+    return {"verify": verify}
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "value"),
+    [
+        (Verified.happened({"receipt": 7}), "happened", {"receipt": 7}),
+        (Verified.happened(), "happened", None),
+        (Verified.happened(object()), "happened", None),
+        (Verified.none(), "none", "paid"),
+    ],
+)
+def test_verify_now_closes_the_case(make: Callable[..., Payer], answer: Verified, state: str, value: Any) -> None:
+    async def main() -> None:
+        asked: list[Any] = []
+        payer = make(record_arguments=True, verify_delay="10ms", **verifying(answer, asked))
+        await payer.pay()
+        closed = await payer.ledger.verify("c1")
+        assert asked == [ARGS, ARGS]
+        assert (closed.state, closed.resolved_by) == (state, "verify")
+        assert records(payer.rt, "EffectVerified")[-1]["answer"] == state
+        assert records(payer.rt, "EffectResolved")[0]["by"] == "verify"
+        assert (await payer.pay()).value == value
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("answer", [Verified.unknown("still down"), "nonsense", None])
+def test_verify_now_that_finds_nothing_out_leaves_the_case_open(make: Callable[..., Payer], answer: Any) -> None:
+    payer = make(record_arguments=True, verify_delay="10ms", **verifying(answer, []))
+    payer.rt.call_sync("pay", ARGS, **CALL)
+    assert payer.ledger.verify_sync("c1").is_open
+    assert payer.case().state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "args", "options", "given", "problem", "words"),
+    [
+        (False, ARGS, True, None, "no_arguments", "were not recorded"),
+        (True, {"amount": 4, "api_key": "hunter2secret"}, True, None, "no_arguments", "were masked"),
+        (True, ARGS, False, None, "no_verify", "pay has no verify"),
+        (False, ARGS, True, {"amount": 5}, "no_arguments", "not the arguments of its call"),
+    ],
+)
+def test_verify_now_is_refused_with_the_reason(
+    make: Callable[..., Payer], recorded: bool, args: Any, options: bool, given: Any, problem: str, words: str
+) -> None:
+    asked: list[Any] = []
+    said = {"verify_delay": "10ms", **verifying(Verified.none(), asked)} if options else {}
+    payer = make(record_arguments=recorded, **said)
+    payer.rt.call_sync("pay", args, **CALL)
+    before = len(asked)
+    with pytest.raises(LedgerError, match=words) as raised:
+        payer.ledger.verify_sync("c1", arguments=given)
+    assert (raised.value.problem, len(asked)) == (problem, before)
+    assert payer.case().state == "unknown"
+
+
+def test_verify_now_takes_the_arguments_of_the_call(make: Callable[..., Payer]) -> None:
+    payer = make(verify_delay="10ms", **verifying(Verified.none(), []))
+    payer.rt.call_sync("pay", ARGS, **CALL)
+    assert payer.ledger.verify_sync("c1", arguments=ARGS).state == "none"
+
+
+def test_the_key_that_the_tool_was_sent_is_recorded_and_verify_gets_it(make: Callable[..., Payer]) -> None:
+    keys: list[Any] = []
+
+    def verify(arguments: Any, key: Any, fault: Any) -> Verified:
+        keys.append(key)
+        return Verified.unknown("down") if len(keys) == 1 else Verified.none()
+
+    payer = make(record_arguments=True, verify_key="key", verify_delay="10ms", verify=verify)
+    payer.rt.call_sync("pay", ARGS, **CALL)
+    assert payer.case().idempotency_key == keys[0]
+    payer.ledger.verify_sync("c1")
+    assert keys == [keys[0], keys[0]]

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 from failsoft.core.model.fault import Fault
+from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.options import Fallback
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.circuit_breaker import Ticket
@@ -65,7 +66,8 @@ _ANSWERS: dict[type, tuple[type, ...]] = {
     step_types.FindFallbacks: (step_types.FallbacksFound,),
     step_types.FindLoop: (step_types.LoopFound,),
     step_types.ReadValue: (AttemptResult,),
-    step_types.RecordWrite: (str,),
+    step_types.Recall: (str, LedgerAnswer, type(None)),
+    step_types.RecordWrite: (str, LedgerAnswer),
     step_types.Spend: (bool,),
     step_types.SwitchTo: (Switched,),
     step_types.TakeOffer: (bool, type(None)),

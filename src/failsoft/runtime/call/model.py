@@ -283,7 +283,7 @@ class Call:
 
     def sent_key(self, new_key: Callable[[], str]) -> str | None:
         """Return the idempotency key of this call, made now if its tool takes one and none was given."""
-        parameter = self.tool.options.idempotency_key
+        parameter = self.tool.options.key_parameter
         if parameter is not None and parameter in self.kwargs:
             given = self.kwargs[parameter]
             return given if isinstance(given, str) else None

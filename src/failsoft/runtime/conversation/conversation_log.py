@@ -15,6 +15,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -40,6 +41,7 @@ from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
+    from failsoft.core.model.ledger_entry import LedgerEntry
     from failsoft.runtime.conversation.ports import ConversationServices, NamedCall, OfferedCall, ThreadCall
     from failsoft.runtime.tools.tool import Tool
 
@@ -137,6 +139,17 @@ class ConversationLog:
         """Forget that this call was made before and not answered: an operator has found out what became of it."""
         if call.thread is not None:
             self.forget_call((call.tenant, call.thread), call.tool.id, call.id)
+
+    def close_case(self, key: Key, entry: LedgerEntry) -> None:
+        """Forget the notes on a write that was resolved; an offer to make it again ends if it has happened."""
+        self.forget_call(key, entry.tool, entry.call_id)
+        if entry.state != "happened" or not entry.fingerprint:
+            return
+        for offer in self.list_offers(key):
+            if (offer.tool, offer.same) == (entry.tool, entry.fingerprint):
+                self.use(key, partial(_drop_offer, offer))
+                if self.pending is not None:
+                    self.pending.drop_offer(key, offer.tool)
 
     def forget_call(self, key: Key, tool: str, call_id: str) -> None:
         """Forget the unanswered calls of a thread that have this tool and this id."""
@@ -406,6 +419,10 @@ class ConversationLog:
             answer = do(state, self._rt.time.now())
             self._keep(key, state)
         return answer
+
+
+def _drop_offer(offer: Offer, state: ThreadState, _: float) -> None:
+    state.take_offer(offer)
 
 
 def _mark(call: NamedCall) -> str | None:

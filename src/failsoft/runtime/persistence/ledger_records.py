@@ -131,7 +131,8 @@ def describe_write(
     if key is not None:
         made["key"] = mask_id(key)
     if keeps_arguments and not call.args:
-        made["args"], made["masked"] = mask_arguments(call.kwargs)
+        made["args"], masked = mask_arguments(call.kwargs)
+        made["masked"] = masked or made.get("key") != key
     return made
 
 
@@ -280,13 +281,17 @@ def read_answer(record: Mapping[str, Any]) -> LedgerAnswer | None:
     return LedgerAnswer(record.get("value"), bool(record.get("value_known")))
 
 
+def is_json(value: Any) -> bool:
+    """True if a store can keep the value as it is."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
 def require_json(value: Any) -> None:
     """Refuse a value that a store cannot keep."""
-    try:
-        same = json.loads(json.dumps(value)) == value
-    except (TypeError, ValueError, RecursionError):
-        same = False
-    if not same:
+    if not is_json(value):
         raise LedgerError(f"resolve: value: expected JSON data, got {type(value).__name__}", "value")
 
 

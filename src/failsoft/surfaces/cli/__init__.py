@@ -29,6 +29,7 @@ from failsoft.surfaces.cli.console import CommandError, clean, print_json, say
 from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.doctor import doctor as _doctor
 from failsoft.surfaces.cli.init import init as _init
+from failsoft.surfaces.cli.ledger import ledger as _ledger
 from failsoft.surfaces.cli.run import run as _run
 from failsoft.surfaces.cli.streams import give_up, prepare
 from failsoft.surfaces.cli.tools import tools as _tools
@@ -124,7 +125,7 @@ def cli() -> None:
     """Run the tool calls of LLM agents so that failure is handled well."""
 
 
-for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _doctor, _completion):
+for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _ledger, _doctor, _completion):
     cli.add_command(_command)
 
 

@@ -58,7 +58,7 @@ def tools(runtime: str | None, manifest: str | None, as_json: bool) -> int:
     if runtime is not None and manifest is not None:
         raise click.UsageError("give a manifest or a Runtime: a Runtime has read its own manifest")
     with _without_warnings():  # the list shows the same
-        rows = _of_manifest(manifest) if runtime is None else _of_runtime(_find(runtime))
+        rows = _of_manifest(manifest) if runtime is None else _of_runtime(find_runtime(runtime))
     if as_json:
         print_json({"tools": [row.to_dict() for row in rows]})
     else:
@@ -106,8 +106,8 @@ def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _find(path: str) -> Runtime:
-
+def find_runtime(path: str) -> Runtime:
+    """Import a Runtime by its name, as in app.main:rt."""
     module, _, name = path.partition(":")
     import_from_here()
     try:
