@@ -104,6 +104,8 @@ SECTIONS = (
             "required": "true",
             "defaults": "{flights: []}",
             "output": "{type: array}",
+            "polling": "true",
+            "max_repeats": "10",
         },
     ),
     Section(

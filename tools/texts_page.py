@@ -45,6 +45,7 @@ FACTS = {
     "decision": "the text `decision`",
     "path": "the tools from the outermost to the one that failed, in `operator.nested`",
     "inside": "what the operator reads about that one, in `operator.nested`",
+    "repeats": "how many identical calls have had the same result, in `model.repeated`",
 }
 assert FACTS.keys() == CALL_FACTS
 

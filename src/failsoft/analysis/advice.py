@@ -33,6 +33,7 @@ def advise(waterfall: Waterfall, events: Sequence[Record]) -> Iterator[str]:
         *_more_concurrency(waterfall),
         *_cut_retries(events),
         *_doomed_retries(waterfall),
+        *_repeated_calls(events),
     ]
     least = max(LEAST, SHARE * waterfall.duration)
     yield from (said for saved, said in sorted(found, key=lambda each: -each[0]) if saved >= least)
@@ -119,6 +120,20 @@ def _cut_retries(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
         if event.get("event_type") == "ToolError" and tool not in told and why.startswith(CUT_OFF):
             told.add(tool)
             yield float("inf"), f"The retries of {tool} ended early: {why}. A longer `max_total_time` allows more."
+
+
+def _repeated_calls(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
+    """Tools whose same call kept returning the same result."""
+    for event in events:
+        if event.get("event_type") == "NoProgress":
+            tool, repeats = event.get("tool_id"), event.get("repeats")
+            yield (
+                float("inf"),
+                (
+                    f"{tool} has returned the same result to the same call {repeats} times in its thread: `max_repeats` "
+                    "refuses further ones; `polling: true` says that it is meant to be so."
+                ),
+            )
 
 
 def _times(count: int, what: str) -> str:

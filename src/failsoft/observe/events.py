@@ -46,6 +46,7 @@ LOOP_BLOCKED = "LoopBlocked"  # an async tool blocked the event loop past its ow
 LATE_RESULT = "LateResult"  # a result after the turn's deadline
 ESCALATED = "Escalated"
 LOOP_PREVENTED = "LoopPrevented"  # a call that keeps failing in this thread was answered without running
+NO_PROGRESS = "NoProgress"  # the same call keeps returning the same result in this thread
 RETRY_OFFERED = "RetryOffered"  # the user may ask for one more try
 OFFER_TAKEN = "OfferTaken"  # the user has asked for it
 NOT_RECORDED = "NotRecorded"  # the store did not record a write before it started: a crash would go unnoticed

@@ -72,4 +72,6 @@ class ToolKeywords(TypedDict, total=False):
     verify_delay: Duration
     verify_timeout: Duration
     verify_key: str | None
+    polling: bool
+    max_repeats: int | None
     failed_if: FailedIf | None

@@ -45,6 +45,7 @@ _PURE = (
     "failsoft.observe.success_runs",
     "failsoft.runtime.call.candidate",
     "failsoft.runtime.call.event_fields",
+    "failsoft.runtime.call.loop_refusal",
     "failsoft.runtime.call.model",
     "failsoft.runtime.call.pipeline",
     "failsoft.runtime.call.recovery",

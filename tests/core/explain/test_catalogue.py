@@ -127,6 +127,9 @@ def test_every_key_is_read_by_something() -> None:
         for number, each in enumerate(faults)
         for status in get_args(Status)
     ]
+    repeated: Outcome[Any] = Outcome("repeated", "repeated", "succeeded", "room 12")
+    repeated.set_repeats(5)
+    outcomes.append(repeated)
     outcomes += [
         Outcome(
             "outer",

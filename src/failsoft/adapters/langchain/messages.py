@@ -17,7 +17,8 @@ def translate(id: str | None, outcome: Outcome[Any]) -> Any:
     if outcome.status != "succeeded":
         return to_message(id, outcome)
     value = outcome.value
-    if outcome.via == outcome.tool and outcome.missing is None:
+    remark = outcome.remark
+    if outcome.via == outcome.tool and not remark:
         return value
     if not isinstance(value, ToolMessage):
         parts = value if isinstance(value, list) and value else [value]
@@ -26,13 +27,8 @@ def translate(id: str | None, outcome: Outcome[Any]) -> Any:
         written: Any = msg_content_output(value)
         value = ToolMessage(written, tool_call_id=id)  # the fallback is a function registered with the runtime
     content = value.content
-    if outcome.missing is not None:
-        missing_text = outcome.explanation.model
-        content = (
-            f"{content}\n{missing_text}"
-            if isinstance(content, str)
-            else [*content, {"type": "text", "text": missing_text}]
-        )
+    if remark:
+        content = f"{content}\n{remark}" if isinstance(content, str) else [*content, {"type": "text", "text": remark}]
     return value.model_copy(update={"name": outcome.tool, "content": content})  # some providers match answers by name
 
 

@@ -115,12 +115,11 @@ def _was_raised_by_sdk(error: Exception) -> bool:
 
 
 def format_success(outcome: Outcome[Any]) -> Any:
-    """Format a success for the SDK; mention what is missing from a partial one."""
-    value = outcome.value
-    if outcome.missing is None:
+    """Format a success for the SDK; mention what is missing from a partial one, and that a call makes no progress."""
+    value, remark = outcome.value, outcome.remark
+    if not remark:
         return value
-    missing_text = outcome.explanation.model
     parts = value if isinstance(value, list) and value else [value]
     if all(isinstance(part, ToolOutputText | ToolOutputImage | ToolOutputFileContent) for part in parts):
-        return [*parts, ToolOutputText(text=missing_text)]
-    return f"{value}\n{missing_text}"
+        return [*parts, ToolOutputText(text=remark)]
+    return f"{value}\n{remark}" if outcome.missing is not None or isinstance(value, str) else value

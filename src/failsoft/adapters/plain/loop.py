@@ -220,7 +220,7 @@ def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
     text = _text(outcome)
     if outcome.status != "succeeded":
         return Answer(text, failed=True)
-    missing_text = "" if outcome.missing is None else outcome.explanation.model
+    missing_text = outcome.remark
     value = None
     if call.form in (GEMINI, GEMINI_REST):  # the only formats that take data
         value = _sendable(outcome.value) if isinstance(outcome.value, str) else json.loads(_json(outcome.value))
@@ -231,7 +231,7 @@ def _text(outcome: Outcome[Any]) -> str:
     if outcome.status != "succeeded":
         return outcome.explanation.model
     text = outcome.value if isinstance(outcome.value, str) else _json(outcome.value)
-    return _sendable(text if outcome.missing is None else f"{text}\n{outcome.explanation.model}")
+    return _sendable(f"{text}\n{outcome.remark}" if outcome.remark else text)
 
 
 def _sendable(text: str) -> str:

@@ -160,7 +160,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             around.apply()
             give_back(failures)
         if outcome.status == "succeeded":
-            return outcome.value if outcome.missing is None else _incomplete(outcome.value, outcome.explanation.model)
+            return _with_remark(outcome.value, outcome.remark) if outcome.remark else outcome.value
         if outcome.status == "cancelled":
             raise CancelledError(
                 *around.cancellation
@@ -270,12 +270,12 @@ async def whole(stream: Any) -> list[Any]:
     return [item async for item in stream] if isinstance(stream, AsyncGeneratorType) else list(stream)
 
 
-def _incomplete(value: Any, missing_text: str) -> ToolReturn[Any]:
-    """Add a note about the missing part to a value."""
+def _with_remark(value: Any, remark: str) -> ToolReturn[Any]:
+    """Add a remark for the model to a value, which stays as it is."""
     if not isinstance(value, ToolReturn):
-        return ToolReturn(value, content=missing_text)
+        return ToolReturn(value, content=remark)
     content = [value.content] if isinstance(value.content, str) else value.content or ()
-    return replace(value, content=[*content, missing_text])
+    return replace(value, content=[*content, remark])
 
 
 def _as_error(outcome: Outcome[Any]) -> BaseException:

@@ -39,6 +39,7 @@ from failsoft.core.model.failed_if import SCHEMA as FAILED_IF
 from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.options import (
+    MOST_REPEATS,
     AcceptPartial,
     BreakerOptions,
     Count,
@@ -333,6 +334,10 @@ class OptionsBlock(SharedBlock):
         "Whether it makes one request or many; after many, an error never means that nothing happened."
     )
     output: Any = as_written("The JSON Schema that the value must match.")
+    polling: Flag = as_written("Whether repeating the same call is expected, as for a tool that waits for something.")
+    max_repeats: Annotated[int, Field(strict=True, ge=1, le=MOST_REPEATS)] | None = as_written(
+        "Identical calls with an unchanged result, in a thread and a minute, after which the next is refused; null: no limit."
+    )
 
     def layer(self) -> dict[str, Any]:
         layer = super().layer()

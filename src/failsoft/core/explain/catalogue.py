@@ -38,7 +38,7 @@ Texts = Mapping[str, str]
 AUDIENCES = ("user", "model", "operator")
 CALL_FACTS = frozenset(
     "tool label Label code category rule reason message data attempts tries when names wanted root retry effect steps "
-    "decision path inside"
+    "decision path inside repeats"
     .split()
 )  # fmt: skip
 
@@ -71,6 +71,10 @@ ENGLISH: Texts = {
         "Call it as usual only if the user wants something new."
     ),
     "model.succeeded": "{tool} succeeded.",
+    "model.repeated": (
+        "{tool} has now returned the same result to the same call {repeats} times within a minute. Calling it again brings "
+        "nothing new: use the result, or do something else."
+    ),
     "model.partial": "{tool} succeeded in part. Missing, as data: {data}",
     "model.skipped": "{tool} was not run, because {root} failed. It had no effect. {retry}",
     "model.no_time": "{tool} was not run: the time for this turn was up. It had no effect. {retry}",
@@ -93,6 +97,7 @@ ENGLISH: Texts = {
     "retry.still_misconfigured": (
         "It was not run this time: only the operator can fix its setup, which failed before. Do not call it again."
     ),
+    "retry.no_progress": "It was not run this time: use the result that it has returned, or do something else.",
     "retry.loop_prevented": "It was not run this time: the same call has failed before and would fail again.",
     "effect.none": "It had no effect.",
     "effect.unknown": "It may already have taken effect: check before calling again.",

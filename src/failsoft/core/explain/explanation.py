@@ -99,6 +99,9 @@ def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect
             operator = f"{operator.rstrip()}\n{warning}"
     if outcome.status == "succeeded" and outcome.missing is None and outcome.attempts > 1 and known.safe is None:
         forms["model"] = f"{forms['model']} {texts['effect.repeated.succeeded']}"
+    if outcome.repeats:
+        told = texts["model.repeated"]
+        forms["model"] = told if outcome.missing is None else f"{forms['model']} {told}"
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
     return Explanation(user, cut(model, MODEL_LENGTH), operator)
@@ -238,6 +241,7 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: Know
     facts["tool"] = quote(outcome.tool)
     facts["label"], facts["Label"] = outcome.label, capitalise(outcome.label)
     facts["attempts"] = str(attempts)
+    facts["repeats"] = str(outcome.repeats or "")
     facts["tries"] = fill(texts[{0: "tries.none", 1: "tries.one"}.get(attempts, "tries")], facts)
     facts["when"] = say_when(texts, None if fault is None else fault.retry_after)
     facts["names"], facts["wanted"] = say_wanted(texts, fault)

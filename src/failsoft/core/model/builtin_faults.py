@@ -39,6 +39,7 @@ OUTPUT_MISMATCH = "output_mismatch"
 PARTIAL_RESULT = "partial_result"
 BROKEN_FAILED_IF = "broken_failed_if"
 LOOP_PREVENTED = "loop_prevented"
+NO_PROGRESS = "no_progress"
 STILL_MISCONFIGURED = "still_misconfigured"
 TOOL_DISABLED = "tool_disabled"
 UNPROTECTED = "unprotected"
@@ -395,6 +396,19 @@ def unprotected(tool: str) -> Fault:
 def loop_prevented(fault: Fault, times: int) -> Fault:
     """Not run: the same call has just failed permanently ``times`` times in a row. Fault and message stay the same."""
     return fault._replace(rule=LOOP_PREVENTED, reason=f"The same call has failed {times} times in a row", cause=None)
+
+
+def no_progress(tool: str, times: int) -> Fault:
+    """Not run: the same call has just returned the same result ``times`` times, and the tool's ``max_repeats`` allows no more."""
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent",
+        "tool_validation",
+        "none",
+        f"The same call of {tool} has returned the same result {times} times within a minute",
+        "The same call returns the same result",
+        NO_PROGRESS,
+    )
 
 
 def no_offer(tool: str, known: Iterable[str] = ()) -> Fault:

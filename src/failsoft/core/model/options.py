@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from failsoft.core.model.durations import Duration
     from failsoft.core.model.failed_if import FailedIf
 
+MOST_REPEATS = 100  # the largest ``max_repeats``
+
 Count = Literal["attempts", "calls"]
 IsolationKind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
@@ -330,6 +332,8 @@ class ToolOptions(Options):
     verify_delay: float = Seconds(1.0, "1s")  # from the end of the attempt until it is verified
     verify_timeout: float = Seconds(10.0, "10s")  # how long verify may take
     verify_key: str | None = None  # the parameter that receives a key which only verify uses
+    polling: bool = False  # True: repeating the same call is expected
+    max_repeats: int | None = None  # identical calls with an unchanged result in a thread; None: no limit
     failed_if: Any = None  # a function, or a FailurePattern: the values that are failures
 
     if TYPE_CHECKING:
@@ -362,6 +366,8 @@ class ToolOptions(Options):
             verify_delay: Duration = ...,
             verify_timeout: Duration = ...,
             verify_key: str | None = ...,
+            polling: bool = ...,
+            max_repeats: int | None = ...,
             failed_if: FailedIf | None = ...,
         ) -> None: ...
 
@@ -400,6 +406,7 @@ class ToolOptions(Options):
         flag("read_only", self.read_only)
         flag("enabled", self.enabled)
         flag("check_types", self.check_types)
+        _check_repeats(self)
         _read_field(self, "accept_partial", read_accept_partial)
         _read_field(self, "failed_if", read_failed_if)
         if self.idempotency_key is not None:
@@ -458,6 +465,14 @@ def _takes_three(function: Callable[..., Any]) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _check_repeats(options: ToolOptions) -> None:
+    flag("polling", options.polling)
+    if options.max_repeats is not None:
+        whole("max_repeats", options.max_repeats, least=1, most=MOST_REPEATS)
+        if options.polling:
+            raise ValueError("max_repeats: a polling tool may repeat a call; drop one of the two")
 
 
 def _read_field(options: ToolOptions, name: str, read: Callable[[Any], Any]) -> None:

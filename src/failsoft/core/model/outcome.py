@@ -63,6 +63,7 @@ class Outcome(Generic[T]):
         "_explanation",
         "_id",
         "_label",
+        "_repeats",
         "_value_lost",
         "attempts",
         "decision",
@@ -151,6 +152,25 @@ class Outcome(Generic[T]):
             made = self._explanation = made if self.told is None else made._replace(user=self.told)
         return made
 
+    @property
+    def repeats(self) -> int:
+        """How many identical calls have had this very result, if that is no progress (five within a minute); else 0."""
+        try:
+            return self._repeats
+        except AttributeError:  # set only then: most outcomes cost nothing for it
+            return 0
+
+    def set_repeats(self, repeats: int) -> None:
+        """Note that the same call keeps having this result."""
+        self._repeats = repeats
+
+    @property
+    def remark(self) -> str:
+        """A sentence for the model beside the value: the missing part, or that the call makes no progress; else empty."""
+        return (
+            self.explanation.model if self.status == "succeeded" and (self.missing is not None or self.repeats) else ""
+        )
+
     def reword(self, user: str) -> None:
         """Replace the user's text. The texts for model and operator stay."""
         self._explanation = self.explanation._replace(user=user)
@@ -180,6 +200,7 @@ class Outcome(Generic[T]):
             "root": self.root,
             "escalated": self.escalated,
             "explanation": self.explanation.to_dict(),
+            **({"repeats": self.repeats} if self.repeats else {}),
             **({} if self.recorded is None else {"recorded": self.recorded}),
             **({} if self.value_known else {"value_known": False}),
         }

@@ -92,9 +92,10 @@ def _count_call(_: InPlaceServices, call: Call, __: CountCall) -> Fault | None:
 
 
 def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
-    return LoopFound(
-        None if is_unavailable(rt, call, call.tool) else rt.books.conversations.find_loop(call), rt.time.now()
-    )
+    now, conversations = rt.time.now(), rt.books.conversations
+    if is_unavailable(rt, call, call.tool):
+        return LoopFound(None, now)
+    return LoopFound(conversations.find_loop(call), now, conversations.count_refused_repeats(call))
 
 
 def _ask_memory(rt: InPlaceServices, _: Call, step: AskMemory) -> str | None:
@@ -144,6 +145,9 @@ def _end_record(rt: InPlaceServices, call: Call, step: EndRecord) -> None:
 def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
     if step.outcome.fault is None:
         rt.books.conversations.note_success(call)
+        repeats = rt.books.conversations.note_value(call, step.outcome.value)
+        if repeats:
+            step.outcome.set_repeats(repeats)
     else:
         rt.books.conversations.note_failure(call, step.outcome)
 

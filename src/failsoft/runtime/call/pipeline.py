@@ -35,9 +35,9 @@ from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import Candidate, verdict_on
 from failsoft.runtime.call.event_fields import (
     failed_fields,
-    loop_fields,
     recovery_fields,
 )
+from failsoft.runtime.call.loop_refusal import refuse_looping
 from failsoft.runtime.call.model import AttemptResult
 from failsoft.runtime.call.recovery import Steps
 from failsoft.runtime.call.steps import (
@@ -128,14 +128,14 @@ class Pipeline(WriteSteps):
             return (yield from self._fail(decision))
 
     def _check_loop(self) -> Generator[Step, Any, Outcome[Any] | None]:
-        """End a call that has just failed twice the same way, unless it is known since that it has happened."""
+        """End a call that is in a loop without running it, unless it is known since that it has happened."""
         if self._call.thread is None:
             return None
         found: LoopFound = yield FindLoop()
-        if found.failure is None:
+        if found.failure is None and not found.repeats:
             return None
         known = yield from self._recall()
-        return (yield from self._prevent_loop(found) if known is None else self._answer(known))
+        return (yield from refuse_looping(self._options, self._call, found) if known is None else self._answer(known))
 
     # -- before an attempt ---------------------------------------------------------------------------------------------
 
@@ -355,28 +355,6 @@ class Pipeline(WriteSteps):
             yield NoteOutcome(outcome)
         if outcome.escalated:
             yield Escalate(outcome)
-        return outcome
-
-    def _prevent_loop(self, found: LoopFound) -> CallSteps:
-        """End a call that has just failed twice the same way, without running it."""
-        call, failure, options = self._call, found.failure, self._options
-        assert failure is not None
-        fault = builtin_faults.loop_prevented(failure.fault, len(failure.times))
-        outcome: Outcome[Any] = Outcome(
-            call.id,
-            call.tool.id,
-            "failed",
-            duration=found.now - call.started,
-            fault=fault,
-            decision=failure.decision and failure.decision._replace(reason=fault.reason),
-            label=call.tool.label,
-            escalated=failure.escalated,
-            explanation=lambda made: options.explain(made)._replace(
-                user=failure.explanation.user, operator=failure.explanation.operator
-            ),
-            told=failure.told,
-        )
-        yield Emit(events.LOOP_PREVENTED, call.tool, loop_fields(call.tool.id, fault, call.thread))
         return outcome
 
 

@@ -59,7 +59,7 @@ class CountCall(NamedTuple):
 
 
 class FindLoop(NamedTuple):
-    """Look for a failure that this very call has just had twice. The answer is a ``LoopFound``."""
+    """Look for a failure that this very call has just had twice, or a result that it has had too often. The answer is a ``LoopFound``."""
 
 
 class LoopFound(NamedTuple):
@@ -67,6 +67,7 @@ class LoopFound(NamedTuple):
 
     failure: Failure | None
     now: float
+    repeats: int = 0  # identical calls that had the same result, if no more are allowed
 
 
 class Admit(NamedTuple):

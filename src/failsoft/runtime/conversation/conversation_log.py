@@ -35,6 +35,7 @@ from failsoft.core.conversation.thread_state import (
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.observe import events
+from failsoft.runtime.conversation.repetitions import Repetitions
 from failsoft.runtime.conversation.thread_store import ConversationStore, Key
 from failsoft.runtime.persistence.store_reads import ask_store
 from failsoft.runtime.tools.health import LEASE, LONGEST_PROBE
@@ -60,6 +61,7 @@ class ConversationLog:
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
         self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
         self._registered: set[str] = set()
+        self.repetitions = Repetitions()
         self.pending = None if rt.store is None else ConversationStore(rt.store, rt.time.new_key(), rt.time.wall)
         if self.pending is not None:
             self._restore(self.pending)
@@ -168,6 +170,13 @@ class ConversationLog:
         with self._lock:
             return state.find_loop(_same(call), self._rt.time.now())
 
+    def count_refused_repeats(self, call: ThreadCall) -> int:
+        """Return how often the call has had the same result if its tool's ``max_repeats`` refuses it, else 0."""
+        if call.thread is None or call.tool.options.max_repeats is None or call.is_inner:
+            return 0
+        key, now = (call.tenant, call.thread), self._rt.time.now()
+        return self.repetitions.count_if_refused(key, call.tool, call.args, call.kwargs, now)
+
     # -- after it ----------------------------------------------------------------------------------------------------
 
     def note_attempt(self, call: ThreadCall, tool: Tool, fault: Fault | None, *, ran: bool) -> None:
@@ -200,6 +209,18 @@ class ConversationLog:
             self._keep((call.tenant, call.thread), state)
             if done and self.pending is not None:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
+
+    def note_value(self, call: ThreadCall, value: Any) -> int:
+        """Note the value of a call that succeeded. Return how often it has been the same if that is no progress, else 0."""
+        if call.thread is None or call.is_inner or call.abandoned:
+            return 0
+        key, tool, now = (call.tenant, call.thread), call.tool, self._rt.time.now()
+        repeats, news = self.repetitions.note(key, tool, call.args, call.kwargs, value, now)
+        if news:
+            message = f"No progress: {tool.id} has returned the same result to the same call {repeats} times"
+            fields = {"message": message, "repeats": repeats, "thread": call.thread}
+            self._rt.log.emit(events.NO_PROGRESS, tool, call, fields)
+        return repeats
 
     def note_failure(self, call: OfferedCall, outcome: Outcome[Any]) -> None:
         """Note the final failure of a call: make a retry offer, or clear the one there is."""
@@ -292,6 +313,7 @@ class ConversationLog:
 
     def note_registered(self, tool_id: str) -> None:
         """Note that a tool was registered. If it was registered before, forget that it was missing."""
+        self.repetitions.forget(tool=tool_id)
         with self._lock:
             if tool_id not in self._registered:
                 self._registered.add(tool_id)
@@ -361,6 +383,7 @@ class ConversationLog:
 
     def forget(self, key: Key, tool: str | None) -> None:
         """Forget a thread's notes on a tool, or all of them."""
+        self.repetitions.forget(key, tool)
         if self.pending is not None:
             for name in [tool] if tool is not None else [offer.tool for offer in self.list_offers(key)]:
                 self.pending.drop_offer(key, name)

@@ -159,4 +159,9 @@ def succeed_fast(rt: AwaitedCallServices, call: Call, started: float, ended: flo
         trace.drain()
     if call.thread is not None:
         rt.books.conversations.note_success(call)  # a concurrent call may have made notes
+        repeats = rt.books.conversations.note_value(call, value)
+        if repeats:
+            outcome = succeed(call.raw_id, tool.id, value, 1, ended - call.started, tool.label)
+            outcome.set_repeats(repeats)
+            return outcome
     return succeed(call.raw_id, tool.id, value, 1, ended - call.started, tool.label)

@@ -112,7 +112,15 @@ class Tool:
 
             self.target = target_of(fn)
         # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
-        special = (self.slots, self.target, command, options.output, options.key_parameter, options.failed_if)
+        special = (
+            self.slots,
+            self.target,
+            command,
+            options.output,
+            options.key_parameter,
+            options.failed_if,
+            options.max_repeats,
+        )
         self.fast_eligible = all(thing is None for thing in special)
         self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none
         self._choose_fast_path()

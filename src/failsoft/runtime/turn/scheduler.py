@@ -197,11 +197,14 @@ class Scheduler:
                                 clock = ended
                             if turn.notes.wary:
                                 engine.books.conversations.note_success(handle.full_call())
+                            repeats = 0 if turn.thread is None else self._note_value(handle, value)
                             if handle.state == "running":
                                 handle.ended, handle.arguments, handle.context = ended, NO_ARGUMENTS, EMPTY
                                 if followers := succeed(handle):
                                     ready += followers
                                 arrive(handle)
+                                if repeats and handle.outcome is not None:
+                                    handle.outcome.set_repeats(repeats)
                                 if awaited or kept:
                                     turn.notify_waiting(handle)
                             else:  # it was abandoned or cancelled before
@@ -225,6 +228,10 @@ class Scheduler:
         """True if a call of a careful turn has to be counted or recorded before it runs."""
         turn = self.turn
         return turn.allowance is not None or (handle.tool.is_write and bool(turn.thread or handle.id in turn.given))
+
+    def _note_value(self, handle: Handle[Any], value: Any) -> int:
+        """Note a value in the turn's thread. Return how often it has been the same if that is no progress, else 0."""
+        return self.turn.engine.books.conversations.note_value(handle.full_call(), value)
 
     async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
         """Run a tool that has suspended, until it ends."""
