@@ -84,6 +84,8 @@ def test_a_failed_outcome_is_its_failure_and_a_successful_one_its_value() -> Non
     assert value_inside(failed) is failed
     done: Outcome[Any] = Outcome("1", "pay", "succeeded", 5)
     assert (find_returned(done), value_inside(done)) == (None, 5)
+    assert isinstance(find_returned(Outcome("2", "pay", "succeeded", failed)), CallFailed)
+    assert value_inside(Outcome("2", "pay", "succeeded", done)) == 5
     part: Outcome[Any] = Outcome("1", "pay", "succeeded", [1], missing=["page 2"])
     assert value_inside(part) == partial([1], missing=["page 2"])
 
@@ -155,6 +157,8 @@ def test_types_are_remembered_up_to_a_limit_and_awaitables_are_not(monkeypatch: 
         ({"text": "^Error"}, "Error: no stock", "Error: no stock"),
         ({"text": "^Error"}, "No Error", None),
         ({"text": "^Error"}, {"a": "Error"}, None),
+        (OK, {"ok": False, "error": 7}, "7"),
+        (OK, {"ok": False, "error": float("nan")}, '"nan"'),
         (OK, [1, 2], None),
         (OK, None, None),
         (OK, "{" * 5000, None),
@@ -191,6 +195,10 @@ def test_a_hostile_value_is_no_failure_and_has_a_text() -> None:
         assert read_flag(value) is None
         assert find_returned(value) is None
         assert text_of(value).strip()
+
+
+def test_a_number_too_long_to_print_is_shown_in_short() -> None:
+    assert match(OK, {"ok": False, "error": 10**5000})
 
 
 def test_codes_in_the_value_are_evidence() -> None:

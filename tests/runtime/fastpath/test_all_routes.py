@@ -25,7 +25,7 @@ import pytest
 from tests.fakes import AUTH, DOWN, INVALID, OFTEN, ONCE, RESET, Takes
 
 import failsoft.runtime
-from failsoft import CallFailed, Outcome, Runtime, partial
+from failsoft import CallFailed, Outcome, Runtime, classify, partial
 from failsoft.adapters.plain import run_tool_calls
 from failsoft.integration.framework_tool import ControlFlow
 from failsoft.observe.events import Event
@@ -34,6 +34,7 @@ from failsoft.testing import VirtualClock, virtual_time
 RETRY = {"max_attempts": 4, "initial_delay": "100ms", "jitter_percent": 0}
 SHAKY = {"failure_threshold": 2, "timeout": "30s"}
 READ: dict[str, Any] = {"read_only": True}
+FULL = classify("503 Service Unavailable")
 
 
 class Ends(BaseException):
@@ -73,6 +74,8 @@ STORIES: dict[str, Story] = {
     "takes long, then ends the program": Story((Takes(2, Ends()), "a"), calls=2),
     "takes long for a part": Story((Takes(2, partial(1, missing="2")), "a"), calls=2),
     "times out, then succeeds": Story((Takes(99), "a"), READ | {"timeout": "1s"}),
+    "a failed outcome is returned": Story((Outcome("1", "inner", "failed", fault=FULL), Takes(0.1, "a")), calls=2),
+    "a successful outcome is returned": Story((Outcome("1", "inner", "succeeded", "a"),), calls=2),
     "a part is returned": Story((partial(1, missing="2"), partial(1, missing="2"), DOWN)),
     "a part is accepted": Story((partial(1, missing="2"),), READ | {"accept_partial": True}, calls=2),
     "the circuit opens": Story((DOWN,), READ | {"breaker": SHAKY}),

@@ -28,6 +28,7 @@ MOST_JSON: Final = 100_000  # characters of a text that is read as JSON
 MOST_SEARCHED: Final = 8192  # characters in which ``text`` is searched
 MOST_PARTS: Final = 100  # of a result's content
 _LENGTH: Final = 2000  # characters of a value that is shown because it has no text
+_OUTCOMES: Final = 8  # inside each other
 _ABSENT: Final = object()
 _MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
 _FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",)}
@@ -86,10 +87,11 @@ _LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core"})
 
 def find_returned(value: Any) -> BaseException | None:
     """Return the exception that a value is or stands for; None if it is no failure by its type."""
+    value = value_inside(value)
     if isinstance(value, BaseException):
         return value
     if isinstance(value, Outcome):
-        return None if value.status == "succeeded" else _failure_of(value)
+        return _failure_of(value)
     return ReturnedFailure(text_of(value), value) if read_flag(value) else None
 
 
@@ -102,10 +104,12 @@ def _failure_of(outcome: Outcome[Any]) -> BaseException:
 
 
 def value_inside(value: Any) -> Any:
-    """Return the value of a successful ``Outcome``, and any other value unchanged."""
-    if not isinstance(value, Outcome) or value.status != "succeeded":
-        return value
-    return value.value if value.missing is None else Partial(value.value, value.missing)
+    """Return the value of a successful ``Outcome``, also of one inside another, and any other value unchanged."""
+    for _ in range(_OUTCOMES):
+        if not isinstance(value, Outcome) or value.status != "succeeded":
+            break
+        value = value.value if value.missing is None else Partial(value.value, value.missing)
+    return value
 
 
 def read_flag(value: Any) -> bool | None:
@@ -229,8 +233,6 @@ def text_of(value: Any) -> str:
 
 
 def _shorten(value: Any) -> str:
-    if isinstance(value, bool | int | float):
-        return str(value)
     import json  # most failures have a text
 
     try:

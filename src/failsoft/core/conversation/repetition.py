@@ -105,7 +105,7 @@ def _hash_container(kind: type, value: Any, depth: int, left: list[int]) -> int:
     if kind is dict:
         return _hash_fields(kind, value, depth, left)
     _pay(left, len(value))
-    parts = [_hash(one, depth - 1, left) for one in value]
+    parts = [hash((type(one), one)) if type(one) in _PLAIN else _hash(one, depth - 1, left) for one in value]
     return hash((kind, *parts)) if kind is list or kind is tuple else hash((kind, len(parts), sum(parts)))
 
 
