@@ -22,6 +22,7 @@ SCENARIOS = {
     "S1": "s1_async", "S1b": "s1b_suspending", "S2": "s2_sync", "S3": "s3_failing", "S4": "s4_refused",
     "S5": "s5_concurrent", "S6": "s6_turn", "S7": "s7_import", "S8": "s8_trace", "S9": "s9_hard_timeout",
     "S10": "s10_store", "S11": "s11_adapters", "S12": "s12_classify",
+    "S13": "s13_otel",
 }  # fmt: skip
 PEERS = (
     "tenacity stamina backoff hyx circuitbreaker aiobreaker purgatory pybreaker pyresilience langgraph anyio Pebble loky "

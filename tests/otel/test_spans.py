@@ -454,3 +454,94 @@ async def test_verify_has_a_span_of_its_own_with_a_link_to_the_attempt(kind: str
     call = collected.one("execute_tool book")
     assert "failsoft.effect_verified" in events(call)
     assert attributes(call)["failsoft.via"] == "verify"
+
+
+# --- hostile values -----------------------------------------------------------------------------------------------------
+
+
+class Unreadable:
+    """Cannot be shown."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("no")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@virtual
+async def test_values_that_cannot_be_shown_or_sent_end_no_span_early() -> None:
+    collected = Collected()
+    rt = collected.runtime(record_arguments=True, record_results=True)
+    unreadable = Unreadable()
+
+    async def search(**arguments: Any) -> Any:
+        return unreadable
+
+    rt.add(search, read_only=True)
+    odd = {"text": "\ud800", "long": "x" * 100_000, "self": unreadable}
+    await rt.call("search", odd, id="call \ud800", thread="t \ud800 " + "y" * 100_000, tenant="\udfff")
+    assert collected.tree() == ["- > execute_tool search", "execute_tool search > attempt search"]
+    for span in collected.spans():
+        for value in attributes(span).values():
+            assert not isinstance(value, str) or len(value.encode()) <= 8192 * 4
+
+
+@virtual
+async def test_control_flow_of_a_framework_is_no_error() -> None:
+    class Interrupt(Exception):
+        pass
+
+    async def search(_: dict[str, Any]) -> None:
+        raise Interrupt
+
+    collected = Collected()
+    rt = collected.runtime()
+    with pytest.raises(Interrupt):
+        await rt.run("search", {}, {"search": search}, control=(Interrupt,))
+    assert collected.tree() == ["- > execute_tool search", "execute_tool search > attempt search"]
+    for span in collected.spans():
+        assert span.status.status_code is StatusCode.UNSET
+        assert events(span) == []
+    assert attributes(collected.one("execute_tool search"))["failsoft.outcome"] == "control_flow"
+
+
+def test_many_os_threads_at_once_keep_their_spans_apart() -> None:
+    collected = Collected()
+    rt = collected.runtime()
+    rt.add(see_blocking, id="see", read_only=True)
+    values: list[Any] = []
+
+    def play() -> None:
+        for _ in range(20):
+            values.append(rt.call_sync("see").value)
+
+    threads = [threading.Thread(target=play) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == ["attempt see"] * 160
+    tree = collected.tree()
+    assert tree.count("- > execute_tool see") == 160
+    assert tree.count("execute_tool see > attempt see") == 160
+    assert len({span.parent.span_id for span in collected.spans("attempt see") if span.parent is not None}) == 160
+
+
+@virtual
+async def test_runs_that_are_freed_in_many_os_threads_lose_no_call() -> None:
+    class Run:
+        pass
+
+    collected = Collected()
+    rt = collected.runtime()
+    rt.add(see_blocking, id="see", read_only=True, timeout=None)
+
+    def play() -> None:
+        for _ in range(50):
+            rt.agent_run(Run())
+            assert rt.call_sync("see").status == "succeeded"
+
+    await asyncio.gather(*(asyncio.to_thread(play) for _ in range(4)))
+    await rt.close()
+    assert len(collected.spans("failsoft.turn")) == 200

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import Context, ContextVar, copy_context
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
@@ -212,8 +212,9 @@ class Instruments:
 
     def exit_ended(self) -> None:
         """Leave the hooks of runs that a finaliser has ended."""
-        while self._ended:
-            self._ended.popleft().exit()
+        with suppress(IndexError):  # another OS thread may take the last one
+            while self._ended:
+                self._ended.popleft().exit()
 
     def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
         """Tell all what happens to a call."""
@@ -290,7 +291,10 @@ class RunSpan:
 
     def exit(self) -> None:
         """Leave the hooks."""
-        self._context.run(self._entered.exit)
+        try:
+            self._context.run(self._entered.exit)
+        except RuntimeError:  # the context is in use: a hook has ended its own run
+            self._entered.exit()
 
     def exit_later(self) -> None:
         """Leave the hooks before the next call. For finalisers: a hook may need a lock that this OS thread holds."""
@@ -341,7 +345,9 @@ class CallSpan:
         self._instruments.abandoned(self._of(tool_id), number)
 
     def _of(self, tool_id: str) -> CallInfo:
-        """The call as an attempt sees it. A copy: an abandoned attempt may go on beside the next one."""
+        """The call as an attempt sees it. A copy for a fallback: an abandoned attempt may go on beside the next one."""
+        if tool_id == self.info.tool:
+            return self.info
         info = copy(self.info)
         info.candidate = tool_id
         return info

@@ -84,7 +84,8 @@ class OpenTelemetry(Instrument):
     def call(self, call: CallInfo) -> Manager | None:
         found = find_framework_span(call)
         if found is not None:
-            found.set_attributes(without_none({names.CALL_ID: call.id, names.TURN_ID: call.turn_id}))
+            told = {names.CALL_ID: call.id, names.TURN_ID: call.turn_id, names.TOOL_ARGUMENTS: self._arguments(call)}
+            found.set_attributes(without_none(told))
             spans = CallSpans(self._tracer, found, get_current(), own=False)
         else:
             made = self._start_call(call)
@@ -106,10 +107,13 @@ class OpenTelemetry(Instrument):
             names.CALL_ID: call.id,
             names.TURN_ID: call.turn_id,
             names.TENANT: call.tenant,
-            names.TOOL_ARGUMENTS: json_text(call.arguments) if self._records_arguments else None,
+            names.TOOL_ARGUMENTS: self._arguments(call),
         }
         name = call.tool if call.known else names.UNKNOWN_TOOL
         return self._tracer.start(f"{names.EXECUTE_TOOL} {name}", context, without_none(attributes), links)
+
+    def _arguments(self, call: CallInfo) -> str | None:
+        return json_text(call.arguments) if self._records_arguments else None
 
     def _parent_of(self, call: CallInfo) -> tuple[Context, list[Link]]:
         """The context of the parent span.

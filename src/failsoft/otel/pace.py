@@ -4,7 +4,7 @@ Rules
 -----
 - Spans start and end in place if nothing that runs then can block (``sdk``): with ``BatchSpanProcessor``, for instance.
 - Else they start and end on threads of their own. Calls wait for these threads as long as they keep up, so that a span
-  has been exported when its call returns. A call that has waited ``PATIENCE`` seconds goes on.
+  has been exported when its call returns. A call that has waited ``START_PATIENCE`` or ``END_PATIENCE`` seconds goes on.
 - While a start hangs, calls have no spans. While an end hangs, ended spans wait in a bounded queue.
 """
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, TracerProvider
 
-PATIENCE = 0.1  # seconds
+START_PATIENCE = 0.1  # seconds
+END_PATIENCE = 0.02  # seconds; after that, calls do not wait for ends any more
 WAITING = 2_048  # ended spans that wait for a processor
 
 log = logging.getLogger("failsoft")
@@ -71,7 +72,7 @@ class Tracer:
             return
         if self._ending is None:
             self._ending = Delivery(
-                _end_all, name="OpenTelemetry's span processor", wait=True, capacity=WAITING, patience=PATIENCE
+                _end_all, name="OpenTelemetry's span processor", wait=True, capacity=WAITING, patience=END_PATIENCE
             )
         self._ending.put(ended)
 
@@ -110,7 +111,7 @@ class _Starting:
             return None
         job = _Job(start)
         self._delivery.offer((job,))
-        if job.ended.acquire(timeout=PATIENCE):
+        if job.ended.acquire(timeout=START_PATIENCE):
             return job.span
         self._hangs = not job.over
         if not self._told:

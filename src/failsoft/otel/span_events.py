@@ -47,7 +47,7 @@ def span_event(call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> tu
     if event_type in _TOLD_BY_SPANS:
         return None
     attributes = {name: fields[key] for key, name in _FIELDS.items() if isinstance(fields.get(key), _SCALARS)}
-    return event_name(event_type), {names.TOOL: call.candidate, **attributes}
+    return event_name(event_type), without_none({names.TOOL: call.candidate, **attributes})
 
 
 def decision_attributes(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.observe import events
 from failsoft.otel import names
 from failsoft.otel.span_events import decision_attributes, outcome_attributes, span_event
-from failsoft.otel.values import exception_fields, type_name
+from failsoft.otel.values import exception_fields, type_name, without_none
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -89,7 +89,7 @@ class CallSpans:
     def start_attempt(self, call: CallInfo, number: int) -> AttemptSpan | None:
         """Start the span of an attempt."""
         self.end_attempts(only_ended=True)
-        attributes = {names.TOOL_NAME: call.candidate, names.ATTEMPT_NUMBER: number}
+        attributes: dict[str, Any] = {names.TOOL_NAME: call.candidate, names.ATTEMPT_NUMBER: number}
         links = []
         if call.candidate != call.tool:
             attributes[names.FALLBACK_FROM] = call.tool
@@ -98,7 +98,7 @@ class CallSpans:
                 for each in self.attempts.values()
                 if each.failed and each.candidate != call.candidate
             ]
-        span = self._tracer.start(f"{names.ATTEMPT} {call.candidate}", self.context, attributes, links)
+        span = self._tracer.start(f"{names.ATTEMPT} {call.candidate}", self.context, without_none(attributes), links)
         if span is None:
             return None
         made = self.attempts[number] = AttemptSpan(span, call.candidate)
@@ -143,8 +143,9 @@ class CallSpans:
     def end(self, outcome: Outcome[Any] | None, error: BaseException | None, result: str | None) -> None:
         """End all spans with the outcome of the call; without one, its caller left."""
         at = time_ns()
-        attributes = {names.OUTCOME: "cancelled"} if outcome is None else outcome_attributes(outcome)
-        if result is not None and self.own:
+        left = names.CONTROL_FLOW if type(error).__name__ == _CONTROL_FLOW else names.CANCELLED
+        attributes = {names.OUTCOME: left} if outcome is None else outcome_attributes(outcome)
+        if result is not None:
             attributes[names.TOOL_RESULT] = result
         if not self.own:
             attributes.pop(names.ERROR_TYPE, None)

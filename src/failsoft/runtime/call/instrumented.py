@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.fault import Code
+from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import FailsoftError
 from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, Instruments
 from failsoft.runtime.scope import ASKED
@@ -28,7 +29,7 @@ def _span(instruments: Instruments, call: Call) -> CallSpan:
     asked, asked_id, thread = ASKED.get(), call.caller_id, call.thread
     if asked is not None and asked.tool is call.tool and not asked.taken:  # a guarded read: it has no id of the model's
         asked.taken = True
-        asked_id, thread = asked.id, thread or asked.thread
+        asked_id, thread = mask_id(asked.id) if asked.id else None, thread or asked.thread
         turn = asked.turn() if turn is None and asked.turn is not None else turn
     info = CallInfo(
         call.tool.id,
