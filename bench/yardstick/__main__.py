@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     run = json.loads(options.source.read_text()) if options.source else measure(options)
+    if options.grid or not (options.source or options.main_only):
+        run |= measure_grid()
     rows = [read_row(row) for row in run["main"]]
     print("\n" + page.terminal(run))
     if options.json:
@@ -65,6 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here")
     parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="an earlier --json: nothing is run")
+    parser.add_argument("--grid", action="store_true", help="run the grid, also with --from and --main-only")
     return parser
 
 
@@ -137,13 +140,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         **facts(options, benchmarks),
         "minutes": (datetime.now(UTC) - began).total_seconds() / 60,
         **{part: [rows[sweep].as_dict() for sweep in sweeps] for part, sweeps in parts.items()},
-        "grid": [] if options.main_only else grid_cells(),
     }
 
 
-def grid_cells() -> list[dict[str, Any]]:
+def measure_grid() -> dict[str, Any]:
     with without_logs():
-        return [cell.as_dict() for cell in run_grid()]
+        return {"grid": [cell.as_dict() for cell in run_grid()], "grid_commit": commit()}
 
 
 def show(row: Row) -> None:

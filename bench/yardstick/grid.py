@@ -28,6 +28,7 @@ SHAPES: dict[str, dict[str, str]] = {  # each call with the calls that it needs
 EXPLICIT, IMPLICIT = "explicit", "implicit"
 TRANSIENT, PERMANENT = "transient", "permanent"
 FAILED = {"ok": False, "error": "503 Service Unavailable"}
+PATTERN = {"ok": False, "message": "error"}  # `failed_if` for it
 ATTEMPTS = 3
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -139,7 +140,8 @@ EXECUTORS: dict[str, Callable[[Mapping[str, str], Service], Awaitable[Ended]]] =
     "asyncio.TaskGroup": unprotected,
     "asyncio, naive retry": naive,
     "failsoft": guarded(),
-    "failsoft, fallbacks": guarded(spares=True),
+    "failsoft, failed_if": guarded(failed_if=PATTERN),
+    "failsoft, failed_if, fallbacks": guarded(failed_if=PATTERN, spares=True),
 }
 
 

@@ -66,7 +66,7 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield from _tables(run, run["others"], lambda row: row.mix)
     if run.get("grid"):
-        yield from (prose.GRID, _grid(run["grid"]), "")
+        yield from (prose.GRID, f"Run at commit {run['grid_commit']}.", "", _grid(run["grid"]), "")
     yield prose.LIMITS
 
 

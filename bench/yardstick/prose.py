@@ -89,5 +89,7 @@ GRID = """\
 A grid in the manner of ToolMaze: the shape of the turn, whether the fault is *explicit* (an error is raised) or *implicit*
 (a value comes back that says it failed), and whether it is *transient* (once) or *permanent* (always). Each turn has seven
 reads, and one of them meets the fault: each in its turn. A cell shows three figures in %: turns in which every call has the
-right value / calls with the right value / turns with a wrong value in which no call is reported as failed.
+right value / calls with the right value / turns with a wrong value in which no call is reported as failed. An implicit
+fault is a value like any other until [`failed_if`](how-to/tools.md#failures-that-are-returned) says that it is a failure. The
+fallback of a tool gives the same answer.
 """

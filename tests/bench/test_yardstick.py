@@ -297,7 +297,7 @@ def test_shapes_without_faults_have_the_expected_values(executor: str, shape: st
 @pytest.mark.parametrize("shape", grid.SHAPES)
 def test_a_fallback_replaces_a_tool_that_fails_for_good(shape: str) -> None:
     assert grid.run_cell("failsoft", shape, "explicit", "permanent").goal == 0
-    assert grid.run_cell("failsoft, fallbacks", shape, "explicit", "permanent").goal == 100
+    assert grid.run_cell("failsoft, failed_if, fallbacks", shape, "explicit", "permanent").goal == 100
 
 
 def test_a_task_group_loses_the_branches_that_do_not_depend_on_the_failure() -> None:
@@ -308,6 +308,8 @@ def test_a_task_group_loses_the_branches_that_do_not_depend_on_the_failure() -> 
 
 def test_a_failure_that_comes_back_as_a_value_is_silent_where_nothing_recognises_it() -> None:
     assert grid.run_cell("asyncio, naive retry", "chain", "implicit", "transient").silent == 100
+    recognised = grid.run_cell("failsoft, failed_if", "chain", "implicit", "transient")
+    assert (recognised.goal, recognised.silent) == (100, 0)
 
 
 # --- the command -------------------------------------------------------------------------------------------------------
@@ -322,6 +324,7 @@ def test_the_command_writes_figures_and_page(tmp_path: Path) -> None:
     assert {row["executor"] for row in found["main"]} == set(QUICK)
     assert {row["level"] for row in found["levels"]} == {0.05, 0.1}
     assert {row["mix"] for row in found["others"]} == set(OTHERS)
+    assert {cell["executor"] for cell in found["grid"]} == set(grid.EXECUTORS)
     assert text.read_text() == page.page(found)
     assert "**no**" not in text.read_text()
     assert not logging.root.manager.disable, "logging goes on as before"

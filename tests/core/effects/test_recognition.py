@@ -41,7 +41,7 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     get_or_create getOrCreate read_and_mark search_and_replace find_one_and_update findOneAndDelete fetch_then_delete
     download_and_install check_in check_out_book checkIn sign_up log_out turn_on mark_as_read mark_all_notifications_read
     set_status jira_set_priority list_add view_delete search_create unfollow_user resend_invoice deactivate_account
-    batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment
+    batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment mention_user
     fetch_and_lock check_and_book find_and_book_flight compare_and_set translate_and_post look_up_and_pay
     take_payment capture_payment open_account make_call check_guest_in checkCartOut turn_lights_off load_and_run
     wire_money bill_customer disburse_funds settle_invoice deduct_points collect_payment use_voucher get_rid_of_user

@@ -61,7 +61,7 @@ WRITES = _words("""
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
 WRITES_FIRST = _words("""
-    post book order place request report contact email message text call phone comment like share vote rate
+    post book order place request report contact email message text call phone comment mention like share vote rate
     tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
