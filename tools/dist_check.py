@@ -42,6 +42,7 @@ EXTRAS = {
     "otel": ("failsoft.otel",),
     "client": ("failsoft.client",),
     "prometheus": ("failsoft.prometheus",),
+    "serve": ("failsoft.surfaces.daemon.app", "failsoft.surfaces.daemon.server"),
 }
 MODULES = {
     "pydantic-ai-slim": "pydantic_ai",

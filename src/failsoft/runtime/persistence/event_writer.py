@@ -71,6 +71,12 @@ class StoreWriter:
         self._told = max(self._told, found)
         return heard and durable and found == told
 
+    def commit(self, deadline: float) -> bool:
+        """Wait until the store has all events so far, whatever other consumers do; False if some may be lost."""
+        self._trace.drain_if_due()
+        known = self._known
+        return self._is_durable(deadline) and self._known == known
+
     async def acknowledge(self, batches: Batches) -> bool:
         """``flush`` for one turn, at its end; losses from before the turn do not count."""
         if self._closed:

@@ -31,6 +31,8 @@ from failsoft.surfaces.cli.doctor import doctor as _doctor
 from failsoft.surfaces.cli.init import init as _init
 from failsoft.surfaces.cli.ledger import ledger as _ledger
 from failsoft.surfaces.cli.run import run as _run
+from failsoft.surfaces.cli.serve import serve as _serve
+from failsoft.surfaces.cli.serve import token as _token
 from failsoft.surfaces.cli.streams import give_up, prepare
 from failsoft.surfaces.cli.tools import tools as _tools
 from failsoft.surfaces.cli.trace import trace as _trace
@@ -127,6 +129,10 @@ def cli() -> None:
 
 for _command in (_demo, _run, _check, _tools, _init, _classify, _why, _trace, _ledger, _doctor, _completion):
     cli.add_command(_command)
+
+
+cli.add_command(_serve)
+cli.add_command(_token)
 
 
 def main() -> NoReturn:

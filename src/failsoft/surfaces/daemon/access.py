@@ -1,0 +1,159 @@
+"""Access control: Host and Origin allow-lists, tokens, and the rate of requests.
+
+Rules
+-----
+- Checked in this order, before any route is looked up: Host (421), Origin and Sec-Fetch-Site (403), rate of refused requests
+  (429), token (401), rate of the token (429). Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
+- The token is in the header ``Authorization: Bearer …`` and nowhere else.
+- Paths are compared as the server has received them, in ``scope["path"]``.
+- The Host allow-list has the addresses that the daemon is bound to and ``localhost``; others must be listed. No origin is
+  allowed unless it is listed, ``null`` included.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from failsoft.surfaces.daemon.problems import Problem
+from failsoft.surfaces.daemon.tokens import Grant, TokenBook
+
+OPEN_PATH: Final = "/healthz"
+LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
+REFUSED_RATE: Final = 20.0  # refused requests per second and address
+ADDRESSES: Final = 1_000  # addresses whose refused requests are counted
+_SAME: Final = frozenset({b"same-origin", b"none"})
+
+
+class AccessOptions(NamedTuple):
+    """The allow-lists, and the rate of requests."""
+
+    hosts: frozenset[str] = frozenset(LOCAL)  # without port
+    origins: frozenset[str] = frozenset()  # as browsers send them
+    rate: float = 2_000.0  # requests per second and token
+
+
+class Bucket:
+    """A token bucket that holds one second's worth."""
+
+    __slots__ = ("_at", "_level", "_rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._level = max(rate, 1.0)
+        self._at = now
+
+    def is_empty(self, now: float) -> bool:
+        """True if nothing can be taken out at this time."""
+        self._level = min(max(self._rate, 1.0), self._level + (now - self._at) * self._rate)
+        self._at = now
+        return self._level < 1.0
+
+    def take(self, now: float) -> bool:
+        """Take one out; False if it is empty."""
+        if self.is_empty(now):
+            return False
+        self._level -= 1.0
+        return True
+
+
+class Access:
+    """ASGI middleware that lets only authorised requests through. It puts their grant into ``scope["grant"]``."""
+
+    def __init__(self, app: ASGIApp, tokens: TokenBook, options: AccessOptions, clock: Callable[[], float]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._options = options
+        self._clock = clock
+        self._rates: dict[str, Bucket] = {}  # by token name
+        self._refused: OrderedDict[str, Bucket] = OrderedDict()  # by address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, then pass it on."""
+        if scope["type"] != "http":  # the lifespan; the server is started without WebSockets
+            await self._app(scope, receive, send)
+            return
+        try:
+            grant = self._check(scope)
+        except Problem as problem:
+            await problem.respond()(scope, receive, send)
+            return
+        if grant is None:
+            await send({"type": "http.response.start", "status": 204, "headers": [(b"cache-control", b"no-store")]})
+            await send({"type": "http.response.body"})
+            return
+        scope["grant"] = grant
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> Grant | None:
+        """Return the grant of a request; None for the open path."""
+        hosts, origin, site, secrets = read_headers(scope)
+        if len(hosts) != 1 or host_name(hosts[0]) not in self._options.hosts:
+            raise Problem(421, "the daemon does not answer for this host: start it with --allow-host to allow it")
+        if origin is not None and origin not in self._options.origins:
+            raise Problem(403, "this origin is not allowed: start the daemon with --allow-origin to allow it")
+        if site is not None and site not in _SAME and origin is None:
+            raise Problem(403, "requests from other sites are not allowed")
+        if scope["path"] == OPEN_PATH and scope["method"] in ("GET", "HEAD"):
+            return None
+        now, address = self._clock(), (scope.get("client") or ("",))[0]
+        failures = self._refused.get(address)
+        if failures is not None and failures.is_empty(now):
+            raise Problem(429, "too many requests without a valid token", headers={"retry-after": "1"})
+        grant = self._tokens.find(secrets[0]) if len(secrets) == 1 else None
+        if grant is None:
+            self._count_refused(address, now)
+            raise Problem(
+                401, "a valid token is needed: Authorization: Bearer …", headers={"www-authenticate": "Bearer"}
+            )
+        rate = self._rates.get(grant.name)
+        if rate is None:
+            rate = self._rates[grant.name] = Bucket(self._options.rate, now)
+        if not rate.take(now):
+            raise Problem(429, "this token makes too many requests", headers={"retry-after": "1"})
+        return grant
+
+    def _count_refused(self, address: str, now: float) -> None:
+        bucket = self._refused.get(address)
+        if bucket is None:
+            bucket = self._refused[address] = Bucket(REFUSED_RATE, now)
+            if len(self._refused) > ADDRESSES:
+                self._refused.popitem(last=False)
+        bucket.take(now)
+
+
+def read_headers(scope: Scope) -> tuple[list[str], str | None, bytes | None, list[str]]:
+    """Return the hosts, the origin, the value of Sec-Fetch-Site and the tokens of a request."""
+    hosts: list[str] = []
+    secrets: list[str] = []
+    origin: str | None = None
+    site: bytes | None = None
+    for name, value in scope["headers"]:
+        if name == b"host":
+            hosts.append(value.decode("latin-1"))
+        elif name == b"origin":
+            origin = value.decode("latin-1")
+        elif name == b"sec-fetch-site":
+            site = value
+        elif name == b"authorization":
+            scheme, _, secret = value.decode("latin-1").partition(" ")
+            secrets.append(secret.strip() if scheme.lower() == "bearer" else "")
+    return hosts, origin, site, secrets
+
+
+def host_name(host: str) -> str:
+    """Return a Host header without its port, in lower case."""
+    if host.startswith("["):
+        name, found, port = host.partition("]")
+        return (name + found).lower() if not port or (port[0] == ":" and port[1:].isdecimal()) else ""
+    name, found, port = host.partition(":")
+    return name.lower() if not found or port.isdecimal() else ""
+
+
+def allowed_hosts(bound: str, more: Iterable[str]) -> frozenset[str]:
+    """The hosts that a daemon answers for: this machine's own names, the address that it is bound to, and those listed."""
+    own = f"[{bound}]" if ":" in bound else bound
+    return frozenset({*LOCAL, own.lower(), *(name.lower() for name in more)})

@@ -1,0 +1,119 @@
+"""The ASGI application: the route table behind the protections of ``access`` and ``limits``."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from time import monotonic
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.surfaces.daemon import health, reports
+from failsoft.surfaces.daemon.access import Access, AccessOptions
+from failsoft.surfaces.daemon.daemon import Daemon
+from failsoft.surfaces.daemon.limits import parse, read_body
+from failsoft.surfaces.daemon.problems import TITLES, Problem
+from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
+from failsoft.surfaces.daemon.tokens import TokenBook
+
+log = logging.getLogger("failsoft")
+
+ROUTES: tuple[RouteSpec, ...] = (*reports.ROUTES, *health.ROUTES)
+
+
+def build_app(
+    daemon: Daemon, tokens: TokenBook, options: AccessOptions | None = None, clock: Callable[[], float] = monotonic
+) -> ASGIApp:
+    """Make the application."""
+    daemon.routes = ROUTES
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await daemon.close()
+
+    by_path: dict[str, dict[str, RouteSpec]] = {}
+    for spec in ROUTES:
+        by_path.setdefault(spec.path, {})[spec.method] = spec
+    routes = [Route(path, _Endpoint(daemon, specs), include_in_schema=False) for path, specs in by_path.items()]
+    router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=lifespan)
+    return Access(_ProblemAnswers(router), tokens, options or AccessOptions(), clock)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    await Problem(404, "there is no such path").respond()(scope, receive, send)
+
+
+class _Endpoint:
+    """All methods of one path. The role is checked here, for the very route that answers."""
+
+    def __init__(self, daemon: Daemon, specs: dict[str, RouteSpec]) -> None:
+        self._daemon = daemon
+        self._specs = {method: (spec, spec.adapter) for method, spec in specs.items()}
+        if "GET" in self._specs:
+            self._specs["HEAD"] = self._specs["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self._specs.get(scope["method"])
+        if found is None:
+            allowed = ", ".join(sorted(self._specs))
+            raise Problem(405, f"allowed methods: {allowed}", headers={"allow": allowed})
+        spec, adapter = found
+        grant = scope["grant"]
+        if not grant.allows(spec.role):
+            raise Problem(403, f"this token does not have the role {spec.role}")
+        request = Request(scope, receive, send)
+        body: Any = None
+        if adapter is not None:
+            body = parse(adapter, await read_body(request))
+        if self._daemon.stopping:
+            raise Problem(503, "the daemon is stopping", headers={"retry-after": "1", "connection": "close"})
+        response: Response = await spec.handler(Exchange(self._daemon, request, body))
+        response.headers.setdefault("cache-control", "no-store")
+        response.headers.setdefault("x-content-type-options", "nosniff")
+        await response(scope, receive, send)
+
+
+class _ProblemAnswers:
+    """Turns every failure of a handler into problem details. No text of an unexpected error reaches the caller."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def track(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, track)
+        except Exception as error:
+            problem = _as_problem(error)
+            if started:
+                raise
+            await problem.respond()(scope, receive, send)
+
+
+def _as_problem(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HTTPException):
+        status = error.status_code if error.status_code in TITLES else 400
+        return Problem(status, sanitise(error.detail))
+    log.error("the daemon failed to answer: %s", sanitise(f"{type(error).__name__}: {error}"))
+    return Problem(500, "the daemon failed to answer; its log says why")

@@ -1,0 +1,52 @@
+"""Group commit: answers wait until the store has what they acknowledge, and share one wait.
+
+Rules
+-----
+- ``wait`` returns True once everything recorded before is durable, False if the store has lost something or is too slow.
+- One commit runs at a time. All that ask meanwhile wait for the next one: the slower the store, the larger the groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+PATIENCE = 1.5  # seconds
+
+
+class Commits:
+    """The commits of one daemon. ``commit(deadline)`` blocks until everything so far is durable."""
+
+    def __init__(self, commit: Callable[[float], bool]) -> None:
+        self._commit = commit
+        self._next: asyncio.Future[bool] | None = None  # of those that wait for the next commit
+        self._running: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "failsoft commit")
+
+    async def wait(self) -> bool:
+        """Wait until everything recorded so far is durable; False if it may be lost."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            if self._running is None:
+                self._running = asyncio.create_task(self._run())
+        return await asyncio.shield(self._next)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._next is not None:
+                waiting, self._next = self._next, None
+                try:
+                    durable = await loop.run_in_executor(self._thread, self._commit, monotonic() + PATIENCE)
+                except Exception:  # a store that raises has not confirmed anything
+                    durable = False
+                if not waiting.done():
+                    waiting.set_result(durable)
+        finally:
+            self._running = None
+
+    def close(self) -> None:
+        """End the OS thread."""
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,81 @@
+"""The daemon's state: its runtime, its store, and what has been reported to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from failsoft.runtime.runtime import Runtime
+from failsoft.stores.memory import MemoryStore
+from failsoft.stores.url import open_store
+from failsoft.surfaces.daemon.audit import Audit
+from failsoft.surfaces.daemon.commits import Commits
+from failsoft.surfaces.daemon.problems import Problem
+from failsoft.surfaces.daemon.reported_errors import ErrorDesk
+from failsoft.surfaces.daemon.reported_events import Inbox
+from failsoft.surfaces.daemon.reported_tools import ReportBook
+from failsoft.surfaces.daemon.routes import RouteSpec
+
+if TYPE_CHECKING:
+    from failsoft.stores.ports import Store
+
+
+class Daemon:
+    """Everything that the routes share.
+
+    ``manifest`` has the tools; there is no other way to add one. ``store`` is an address as in ``Runtime``; with ``memory:``
+    everything is lost with the process.
+    """
+
+    def __init__(
+        self, manifest: str | Path | Mapping[str, Any] | None = None, *, store: str | Store = "memory:", **options: Any
+    ) -> None:
+        opened = open_store(store, wall=time.time) or MemoryStore() if isinstance(store, str) else store
+        self.store = opened
+        self._owns_store = isinstance(store, str)
+        self.rt = rt = Runtime(manifest, store=opened, **options)
+        self.services = services = rt._engine
+        settings = rt._settings
+        for id, tool in settings.tools.items():
+            if tool.entrypoint is None:
+                rt.declare(id)
+        assert services.books.writer is not None
+        self._writer = services.books.writer
+        self.book = ReportBook(services, settings)
+        self.desk = ErrorDesk(services, self.book)
+        self.inbox = Inbox(self.store, services.time.wall)
+        self.commits = Commits(self._commit)
+        self.audit = Audit(services.log)
+        self.started = monotonic()
+        self.routes: Sequence[RouteSpec] = ()  # set by ``app``
+        self.stopping = False
+
+    def _commit(self, deadline: float) -> bool:
+        """Wait until everything reported so far is durable."""
+        self.rt.memory.save()
+        circuits = self.services.toolbox.circuits
+        kept = circuits is None or circuits.flush(deadline)
+        return self._writer.commit(deadline) and kept
+
+    async def confirm(self) -> None:
+        """Wait until everything so far is durable; raise if it may be lost."""
+        if not await self.commits.wait():
+            raise Problem(
+                503, "the store did not confirm in time: send the request again", headers={"retry-after": "1"}
+            )
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        self.stopping = True
+
+    async def close(self) -> None:
+        """End calls and turns, and write everything to the store."""
+        self.stop()
+        await self.rt.close()
+        if self._owns_store:
+            await asyncio.to_thread(self.store.close)
+        self.commits.close()

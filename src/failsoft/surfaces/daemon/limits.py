@@ -1,0 +1,93 @@
+"""Limits on requests: size, depth and media type of bodies, and the time in which they must arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from failsoft.surfaces.daemon.problems import Problem
+
+T = TypeVar("T")
+
+LARGEST_BODY: Final = 1_000_000  # bytes
+DEEPEST: Final = 64  # levels of JSON
+BODY_SECONDS: Final = 10.0
+MOST_ERRORS: Final = 20  # mistakes named in one answer
+
+
+async def read_body(request: Request) -> bytes:
+    """Read a JSON body within the limits."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise Problem(415, "send the body as application/json")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > LARGEST_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > LARGEST_BODY:
+                    raise _too_large()
+                parts.append(part)
+    except TimeoutError:
+        raise Problem(
+            408, f"the body did not arrive within {BODY_SECONDS:g} s", headers={"connection": "close"}
+        ) from None
+    except ClientDisconnect:
+        raise Problem(400, "the body is incomplete") from None
+    body = b"".join(parts)
+    if is_deep(body):
+        raise Problem(422, f"the body is nested deeper than {DEEPEST} levels")
+    return body
+
+
+def _too_large() -> Problem:
+    return Problem(413, f"the body is larger than {LARGEST_BODY} bytes", headers={"connection": "close"})
+
+
+def is_deep(body: bytes) -> bool:
+    """True if a JSON text is nested too deeply. Few texts have so many brackets that they must be looked through."""
+    if body.count(b"[") + body.count(b"{") <= DEEPEST:
+        return False
+    depth, quoted, escaped = 0, False, False
+    for char in body:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif char == 0x5C:
+                escaped = True
+            elif char == 0x22:
+                quoted = False
+        elif char == 0x22:
+            quoted = True
+        elif char in (0x5B, 0x7B):
+            depth += 1
+            if depth > DEEPEST:
+                return True
+        elif char in (0x5D, 0x7D):
+            depth -= 1
+    return False
+
+
+def parse(adapter: TypeAdapter[T], body: bytes) -> T:
+    """Parse and check a body; a mistake is named by its place, and its value is not repeated."""
+    try:
+        return adapter.validate_json(body or b"null")
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        errors = [
+            {"pointer": "/".join(["", *map(_escape, one["loc"])]), "detail": one["msg"]} for one in found[:MOST_ERRORS]
+        ]
+        raise Problem(
+            422, f"the body has {len(found)} mistakes" if len(found) > 1 else "the body has a mistake", errors=errors
+        ) from None
+
+
+def _escape(part: str | int) -> str:
+    return str(part)[:200].replace("~", "~0").replace("/", "~1")

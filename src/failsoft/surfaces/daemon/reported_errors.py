@@ -1,0 +1,359 @@
+"""Decide about errors that executors elsewhere report, and count how their calls ended.
+
+Rules
+-----
+- The decision is that of ``core.resilience.error_handler.decide``, on the same inputs as in process: classification,
+  circuit, retries, turn, fallbacks, policies, recovery memory.
+- A report that is sent again (same call, tool and attempt) gets the same answer and is counted once.
+- A complete report of a failsoft runtime says itself what is possible there. Policies and recovery memory of the daemon
+  are added to it; its circuit is the runtime's own.
+- Nothing is kept of an error but its sanitised text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from failsoft.core.classify import classify
+from failsoft.core.effects.call_effect import effect_of_call
+from failsoft.core.effects.tool_effect import KnownEffect
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.options import Fallback
+from failsoft.core.model.outcome import Decision
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.resilience import rate_hold
+from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields, refuse_retry
+from failsoft.core.resilience.fallback import alternatives, does_it_again, forbids_fallback, may_have_acted
+from failsoft.core.resilience.policy import Policy, match
+from failsoft.core.resilience.retry import Attempts, NoRetry, Retry, Wish, add_failure, plan_retry, veto_retry
+from failsoft.observe import events
+from failsoft.observe.success_runs import success_fields
+from failsoft.runtime.call.candidate import verdict_on
+from failsoft.runtime.call.event_fields import milliseconds, recovery_fields
+from failsoft.runtime.services import Services
+from failsoft.surfaces.daemon.messages import ErrorDetails, ReportBody, ReportedError, ReportedOutcome
+from failsoft.surfaces.daemon.problems import Problem
+from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool, TriedTool
+from failsoft.surfaces.daemon.scoping import scoped
+
+_BUDGET_SPENT = "retry budget spent"
+
+
+class RemoteError(Exception):
+    """An error of an executor elsewhere, with the attributes that ``classify`` reads."""
+
+
+def read_error(error: str | ErrorDetails) -> BaseException | str:
+    """Return a reported error in the form that ``classify`` takes."""
+    if isinstance(error, str):
+        return error
+    made = RemoteError(error.message if error.type is None else f"{error.type}: {error.message}")
+    if error.status is not None:
+        made.status_code = error.status  # type: ignore[attr-defined]
+    if error.code is not None:
+        made.code = error.code  # type: ignore[attr-defined]
+    if error.headers:
+        made.headers = error.headers  # type: ignore[attr-defined]
+    if error.body is not None:
+        made.body = error.body  # type: ignore[attr-defined]
+    if error.retry_after is not None:
+        made.retry_after = error.retry_after  # type: ignore[attr-defined]
+    return made
+
+
+class ErrorDesk:
+    """Takes the reports of executors and runtimes elsewhere."""
+
+    def __init__(self, rt: Services, book: ReportBook) -> None:
+        self._rt = rt
+        self._book = book
+
+    # -- errors --------------------------------------------------------------------------------------------------------
+
+    def handle(self, said: ReportedError, tenant: str | None, reporter: str) -> dict[str, Any]:
+        """Decide about a failed attempt, record the decision, and return it."""
+        tool = self._book.tool(tenant, said.tool)
+        call = self._book.call(tenant, said.call_id, said.tool)
+        now = self._rt.time.now()
+        tried = call.tried.get(said.tool)
+        if tried is None:
+            cause = next((other.family for other in reversed(call.tried.values()) if other.family is not None), None)
+            tried = call.tried[said.tool] = TriedTool(now - said.duration, cause)
+        elif tried.answer is not None and said.attempt == tried.attempts.made:
+            return tried.answer
+        fault = self._classify(said, tool)
+        tried.add_effect(fault.effect)
+        tried.attempts = _count_attempt(tried.attempts, said, tool, fault, now)
+        report, retry = self._assess(said, tenant, tool, tried, fault)
+        found = self._find_fallbacks(said, tool, tried, call.primary, {said.tool, *said.tried, *call.tried}, report)
+        report = report._replace(alternatives=tuple(fallback.tool for fallback in found))
+        decision = decide(report)
+        if decision.strategy == "retry" and not tool.spend_retry():
+            report = refuse_retry(report, _BUDGET_SPENT)
+            decision = decide(report)
+        if decision.strategy == "retry" and tried.family is not None and tried.family not in tried.retried:
+            tried.retried += (tried.family,)
+        self._record(said, tool, report, decision, reporter, hinted=isinstance(retry, Retry) and retry.hinted)
+        tried.answer = _answer(report, decision, tool)
+        return tried.answer
+
+    def _classify(self, said: ReportedError, tool: ReportedTool) -> Fault:
+        options = tool.options
+        fault = classify(read_error(said.error), overrides=options.classification, now=self._rt.time.wall())
+        many = options.requests == "many"
+        effect = effect_of_call(fault, entered=said.entered, acted_inside=said.still_running, many=many)
+        return fault._replace(effect=effect, cause=None)
+
+    def _assess(
+        self, said: ReportedError, tenant: str | None, tool: ReportedTool, tried: TriedTool, fault: Fault
+    ) -> tuple[ErrorReport, Retry | NoRetry]:
+        """Count a failure, plan the retry, and build the report that the decision is based on."""
+        rt, made = self._rt, tried.attempts.made
+        call_id, turn_id = _ids(said, tenant)
+        verdict = verdict_on(fault, entered=said.entered)
+        if tool.options.breaker.count == "calls":
+            before, opened, tried.verdict = tool.observe(), False, verdict
+        else:
+            before, opened = tool.report(verdict, fault, call_id, turn_id)
+        self._hold(said, tenant, tool, fault)
+        state = "half_open" if before == "half_open" else tool.observe()
+        evidence = None
+        if (memory := rt.judgement.memory) is not None and said.entered:
+            tried.family = memory.meet(tenant, tool.id, fault)
+            evidence = memory.evidence(tried.family)
+        policy = self._match(tool, fault, made, state, said.turn_left)
+        retry = self._plan(said, tool, tried, fault, policy)
+        if isinstance(retry, Retry):
+            over = opened or state == "open"
+            retry = veto_retry(retry, opened=over, nested=False, turn_left=said.turn_left, abandoned=False)
+        if isinstance(retry, Retry) and tool.is_disabled:
+            retry = NoRetry("the tool is disabled")
+        if isinstance(retry, Retry) and memory is not None and tried.family is not None and policy is None:
+            tally = memory.skips_retry(tried.family)
+            if tally is not None:
+                retry = NoRetry(f"retries {tally}")
+        report = ErrorReport(
+            fault, tool.id, call_id or "", made, made - 1, state,
+            retry.delay if isinstance(retry, Retry) else None,
+            "" if isinstance(retry, Retry) else retry.why,
+            (), said.has_partial and tool.options.accept_partial is not False,
+            tool.options.required if said.required is None else said.required,
+            turn_id, said.turn_left, said.thread, tenant, policy, evidence,
+        )  # fmt: skip
+        return report, retry
+
+    def _match(
+        self, tool: ReportedTool, fault: Fault, attempt: int, state: Any, turn_left: float | None
+    ) -> Policy | None:
+        return match(
+            self._rt.judgement.policies, tool=tool.id, tags=tool.options.tags, fault=fault, attempt=attempt,
+            breaker=state, turn_left=turn_left,
+        )  # fmt: skip
+
+    def _plan(
+        self, said: ReportedError, tool: ReportedTool, tried: TriedTool, fault: Fault, policy: Policy | None
+    ) -> Retry | NoRetry:
+        wish = None
+        if policy is not None and policy.then.strategy == "retry":
+            wish = Wish(policy.then.delay, policy.even_if_effect_unknown)
+        if not said.entered and fault.retryable is False:
+            return NoRetry("permanent error")
+        return plan_retry(
+            tool.options.retry, fault, tried.attempts, safe=known_effect(tool, said).safe, jitter=self._rt.time.random(),
+            now=self._rt.time.now(), wish=wish, running=said.still_running, waited=tried.attempts.hinted,
+        )  # fmt: skip
+
+    def _hold(self, said: ReportedError, tenant: str | None, tool: ReportedTool, fault: Fault) -> None:
+        """Let the daemon's own calls leave the service alone for as long as it asks."""
+        if tool.tool is None or fault.retry_after is None or not fault.retryable or not said.entered:
+            return
+        thread = said.thread if fault.hint_source == "words" else None
+        if thread is None and fault.hint_source == "words":
+            return
+        with self._rt.toolbox.lock:
+            tool.health.holds = rate_hold.hold(
+                tool.health.holds, tenant, fault.retry_after, now=self._rt.time.now(), thread=thread
+            )
+            tool.tool.renew_ticket()
+
+    def _find_fallbacks(
+        self,
+        said: ReportedError,
+        tool: ReportedTool,
+        tried: TriedTool,
+        primary: str,
+        used: set[str],
+        report: ErrorReport,
+    ) -> list[Fallback]:
+        """Find the tools that may replace the failed one, best first."""
+        known = known_effect(tool, said)
+        first = tool if primary == tool.id else self._book.tool(tool.tenant, primary)
+        if forbids_fallback(tried.effect, known, first.known):
+            return []
+        policy = report.policy
+        wanted = None if policy is None or policy.then.tool is None or policy.then.tool in used else policy.then.tool
+        opened_by = tool.health.opened_by if report.breaker_state == "open" else None
+        found = list(alternatives(tool.options, report.fault, tried=used, opened_by=opened_by, wanted=wanted))
+        if said.alternatives is not None:
+            handled = {fallback.tool: fallback for fallback in found}
+            declined = {fallback.tool for fallback in tool.options.fallbacks} - handled.keys()
+            offered = dict.fromkeys(said.alternatives)
+            found = [handled.get(id) or Fallback(tool=id) for id in offered if id not in used and id not in declined]
+        memory = self._rt.judgement.memory
+        if memory is not None and memory.mode == "act" and tried.family is not None and wanted is None:
+            found = list(memory.order(tried.family, found))
+        acted = may_have_acted(tried.effect, known)
+        return [fallback for fallback in found if self._is_usable(tool.tenant, fallback.tool, acted=acted)]
+
+    def _is_usable(self, tenant: str | None, id: str, *, acted: bool) -> bool:
+        other = self._book.tool(tenant, id)
+        if other.is_disabled or other.observe() == "open":
+            return False
+        return not (acted and does_it_again(other.known, other.options))
+
+    def _record(
+        self,
+        said: ReportedError,
+        tool: ReportedTool,
+        report: ErrorReport,
+        decision: Decision,
+        reporter: str,
+        *,
+        hinted: bool,
+    ) -> None:
+        fields = decision_fields(report, decision)
+        fields |= {"duration_ms": milliseconds(said.duration), "reported_by": reporter}
+        if decision.strategy == "retry":
+            fields["delay_ms"] = milliseconds(decision.delay or 0.0)
+            if hinted:
+                fields["hinted"] = True
+        call_id, turn_id = report.call_id or None, report.turn_id
+        tool.emit(events.TOOL_ERROR, call_id, turn_id, fields)
+        if decision.strategy == "alternative_tool":
+            used = {"message": "Used alternative tool", "alternative": decision.tool, "reason": decision.reason}
+            tool.emit(events.FALLBACK_USED, call_id, turn_id, used)
+        elif decision.strategy == "escalate":
+            fault = report.fault
+            fields = {
+                "message": f"Escalated {tool.id}", "code": fault.code.value, "attempts": report.attempt,
+                "category": fault.category, "error": fault.message,
+            }  # fmt: skip
+            tool.emit(events.ESCALATED, call_id, turn_id, fields)
+
+    # -- complete reports ----------------------------------------------------------------------------------------------
+
+    def review(self, said: ReportBody, tenant: str | None, reporter: str) -> dict[str, Any]:
+        """Decide about a complete report of a runtime elsewhere, with the policies and the memory of the daemon."""
+        try:
+            report = said.to_report(tenant)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Problem(422, f"report: {sanitise(error)}") from None
+        tool = self._book.tool(tenant, report.tool_id)
+        memory = self._rt.judgement.memory
+        if report.policy is None:
+            policy = self._match(tool, report.fault, report.attempt, report.breaker_state, report.turn_left)
+            report = report._replace(policy=policy)
+        if report.evidence is None and memory is not None and report.attempt:
+            report = report._replace(evidence=memory.evidence(memory.meet(tenant, tool.id, report.fault)))
+        if tool.is_disabled and report.retry_delay is not None:
+            report = refuse_retry(report, "the tool is disabled")
+        decision = decide(report)
+        fields = {**decision_fields(report, decision), "reported_by": reporter}
+        call_id, turn_id = scoped(tenant, report.call_id), report.turn_id and scoped(tenant, report.turn_id)
+        if tenant is not None:
+            fields["tenant"] = tenant
+        self._rt.log.record_event(events.REMOTE_DECISION, tool.id, call_id, turn_id, fields)
+        answer = _answer(report, decision, tool)
+        answer["circuit"]["state"] = report.breaker_state
+        return answer
+
+    # -- outcomes ------------------------------------------------------------------------------------------------------
+
+    def conclude(self, said: ReportedOutcome, tenant: str | None, reporter: str) -> dict[str, Any]:
+        """Count how a call ended: for circuits, metrics, recovery memory and the trace."""
+        call = self._book.end_call(tenant, said.call_id)
+        tool = self._book.tool(tenant, said.tool)
+        via = self._book.tool(tenant, said.via) if said.via is not None else tool
+        call_id, turn_id = _ids(said, tenant)
+        worked, now = said.status == "succeeded", self._rt.time.now()
+        tried = None if call is None else call.tried.get(via.id)
+        if worked:
+            via.report("success", None, call_id, turn_id)
+            if tried is not None:
+                recovered = recovery_fields(tried.attempts.made + 1, now - tried.attempts.first_failed_at)
+                via.emit(events.RETRY_SUCCEEDED, call_id, turn_id, recovered)
+            fields = success_fields(tool.id, max(said.attempts, 1), said.duration, said.duration)
+            via.emit(events.CALL_SUCCEEDED, call_id, turn_id, {**fields, "reported_by": reporter})
+        else:
+            if tried is not None and tried.verdict is not None:
+                via.report(tried.verdict, None, call_id, turn_id)
+            ended = events.CALL_FAILED if said.status == "failed" else events.CALL_CANCELLED
+            tool.emit(ended, call_id, turn_id, _ended_fields(said, reporter, tried))
+        if call is not None and said.status != "cancelled" and (memory := self._rt.judgement.memory) is not None:
+            for id, each in call.tried.items():
+                helped = worked and id == via.id
+                for family in each.retried:
+                    memory.learn(family, None, worked=helped, seconds=now - each.attempts.first_failed_at)
+                if each.cause is not None:
+                    memory.learn(each.cause, id, worked=helped, seconds=now - each.began)
+            if via.id not in call.tried and call.tried:
+                cause = next((each.family for each in reversed(call.tried.values()) if each.family is not None), None)
+                if cause is not None:
+                    memory.learn(cause, via.id, worked=worked, seconds=said.duration)
+        return {"circuit": via.circuit()}
+
+
+def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
+    """Return a tool's effect: as declared, else as its executor says, else by its name."""
+    known = tool.known
+    if known.is_said or (said.read_only is None and said.idempotent is None):
+        return known
+    if said.read_only:
+        return KnownEffect("read", "declared", "its executor says that it only reads", safe=True)
+    if said.idempotent is not None:
+        word = "idempotent" if said.idempotent else "not idempotent"
+        return KnownEffect("write", "declared", f"its executor says that it is {word}", safe=said.idempotent)
+    return known
+
+
+def _count_attempt(before: Attempts, said: ReportedError, tool: ReportedTool, fault: Fault, now: float) -> Attempts:
+    """Count the failed attempt. What the executor says about earlier ones comes before what it has reported."""
+    if said.attempt is not None and said.attempt != before.made + 1:
+        since = said.since_first_failure or 0.0
+        started = before.first_failed_at if before.made else now - since
+        before = before._replace(made=said.attempt - 1, first_failed_at=started)
+    if said.since_first_failure is not None and before.made:
+        before = before._replace(first_failed_at=now - said.since_first_failure)
+    return add_failure(before, tool.options.retry, fault, duration=said.duration, now=now)
+
+
+def _ids(said: ReportedError | ReportedOutcome, tenant: str | None) -> tuple[str | None, str | None]:
+    """The ids under which a report is recorded."""
+    return (
+        None if said.call_id is None else scoped(tenant, said.call_id),
+        None if said.turn_id is None else scoped(tenant, said.turn_id),
+    )
+
+
+def _ended_fields(said: ReportedOutcome, reporter: str, tried: TriedTool | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "attempts": said.attempts, "total_ms": milliseconds(said.duration), "escalated": False, "reported_by": reporter,
+    }  # fmt: skip
+    fault = None if tried is None or tried.answer is None else tried.answer["fault"]
+    if fault is not None and tried is not None:
+        fields |= {name: fault[name] for name in ("code", "category")}
+        fields |= {"effect": tried.effect, "error": fault["message"]}
+    return fields
+
+
+def _answer(report: ErrorReport, decision: Decision, tool: ReportedTool) -> dict[str, Any]:
+    fault = report.fault.to_dict()
+    del fault["cause"]
+    return {
+        **decision.to_dict(),
+        "reason": sanitise(decision.reason),
+        "fault": fault,
+        "circuit": tool.circuit(),
+        "attempt": report.attempt,
+        "retry_count": report.retry_count,
+    }

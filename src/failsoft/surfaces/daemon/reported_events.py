@@ -1,0 +1,135 @@
+"""Events of runtimes elsewhere: checked, sanitised, given to their tenant, and put into the store.
+
+Rules
+-----
+- An event keeps its fields; ``runtime`` names the runtime that sent it. Ids of turns and calls get the tenant's prefix.
+- Texts pass the sanitiser, whatever the sender did.
+- A batch with one bad event is refused as a whole: nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from failsoft.analysis.record_check import find_mistake
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.observe.metrics import Metrics
+from failsoft.stores.ports import Store
+from failsoft.surfaces.daemon.messages import EventBatch
+from failsoft.surfaces.daemon.problems import Problem
+from failsoft.surfaces.daemon.scoping import scoped, tenant_for
+from failsoft.surfaces.daemon.tokens import Grant
+
+MOST_RUNTIMES: Final = 1_000
+MOST_TOOLS: Final = 1_000  # of one runtime
+_IDS: Final = ("turn_id", "call_id", "parent_id", "inner_call_id")
+
+_clean = lru_cache(4_096)(sanitise)  # events repeat the same few texts
+
+
+class RemoteRuntime:
+    """A runtime elsewhere, as far as its events show it."""
+
+    __slots__ = ("dropped", "events", "metrics", "name", "seen", "tenant")
+
+    def __init__(self, name: str, tenant: str | None) -> None:
+        self.name = name
+        self.tenant = tenant
+        self.seen = 0.0  # wall-clock time of its latest batch
+        self.events = 0
+        self.dropped = 0
+        self.metrics: dict[str, Metrics] = {}  # by tool id
+
+    def count(self, event: dict[str, Any]) -> None:
+        """Count an event for the metrics of its tool."""
+        tool = event.get("tool_id")
+        if not isinstance(tool, str) or (tool not in self.metrics and len(self.metrics) >= MOST_TOOLS):
+            return
+        try:
+            self.metrics.setdefault(tool, Metrics()).count(event["event_type"], event)
+        except (KeyError, TypeError):  # an event of another version lacks a field that is counted
+            return
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "tenant": self.tenant,
+            "seen": self.seen,
+            "events": self.events,
+            "dropped": self.dropped,
+            "tools": {tool: metrics.as_dict() for tool, metrics in self.metrics.items()},
+        }
+
+
+class Inbox:
+    """Takes the batches of runtimes elsewhere."""
+
+    def __init__(self, store: Store, wall: Callable[[], float]) -> None:
+        self._store = store
+        self._wall = wall
+        self._runtimes: dict[tuple[str | None, str], RemoteRuntime] = {}
+
+    def accept(self, batch: EventBatch, grant: Grant) -> int:
+        """Store a batch; return how many events it had. The caller waits until they are durable."""
+        source = _clean(batch.source)
+        made = [self._prepare(event, source, grant, number) for number, event in enumerate(batch.events)]
+        for event in made:
+            self._runtime(event.get("tenant"), source).count(event)
+        if made:
+            self._store.append(made)
+        runtime = self._runtime(grant.tenant, source)
+        runtime.seen = self._wall()
+        runtime.events += len(made)
+        runtime.dropped += batch.dropped
+        return len(made)
+
+    def runtimes(self, grant: Grant) -> list[dict[str, Any]]:
+        """The runtimes that have sent events, as plain data."""
+        return [
+            each.to_dict() for each in self._runtimes.values() if grant.tenant is None or each.tenant == grant.tenant
+        ]
+
+    def _runtime(self, tenant: str | None, name: str) -> RemoteRuntime:
+        found = self._runtimes.get((tenant, name))
+        if found is None:
+            if len(self._runtimes) >= MOST_RUNTIMES:
+                del self._runtimes[min(self._runtimes, key=lambda key: self._runtimes[key].seen)]
+            found = self._runtimes[tenant, name] = RemoteRuntime(name, tenant)
+        return found
+
+    def _prepare(self, event: dict[str, Any], source: str, grant: Grant, number: int) -> dict[str, Any]:
+        mistake = find_mistake(event)
+        if mistake:
+            raise Problem(
+                422,
+                f"events/{number} is not an event",
+                errors=[{"pointer": f"/events/{number}", "detail": _clean(mistake)}],
+            )
+        made: dict[str, Any] = _sanitised(event)
+        named = made.get("tenant")
+        if named is not None and (not isinstance(named, str) or not named):
+            raise Problem(422, f"events/{number}: tenant is not a text")
+        tenant = tenant_for(grant, named)
+        if tenant is not None:
+            made["tenant"] = tenant
+        for name in _IDS:
+            id = made.get(name)
+            if id is None:
+                continue
+            if not isinstance(id, str) or id.startswith("@"):
+                raise Problem(422, f"events/{number}: {name} is not an id")
+            made[name] = scoped(tenant, id)
+        made["runtime"] = source
+        return made
+
+
+def _sanitised(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, dict):
+        return {_clean(key): _sanitised(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_sanitised(each) for each in value]
+    return value

@@ -1,0 +1,224 @@
+"""Tools that run elsewhere, as far as reports of their errors and outcomes tell about them.
+
+Rules
+-----
+- Options come from the manifest, by the tool's id; a tool that is not in it has the manifest's defaults.
+- A tool without a tenant that the manifest names shares circuit and metrics with the daemon's own calls of it. Every other
+  pair of tenant and tool has its own: one tenant's failures never open another's circuit.
+- A tool that nothing declares or shows to be a read counts as a write.
+- The number of tools and of open calls is limited. Beyond it, tools start afresh with every report.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from failsoft.config.settings import Settings, tool_options
+from failsoft.core.effects.tool_effect import KnownEffect, know_effect
+from failsoft.core.model.effect import worst_effect
+from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
+from failsoft.core.resilience.recovery_memory import Family
+from failsoft.core.resilience.retry import Attempts
+from failsoft.observe import events
+from failsoft.observe.metrics import Metrics
+from failsoft.runtime.services import Services
+from failsoft.runtime.tools.framework_tool import FrameworkFunction
+from failsoft.runtime.tools.health import ToolHealth
+
+if TYPE_CHECKING:
+    from failsoft.core.model.options import ToolOptions
+    from failsoft.runtime.tools.tool import Tool
+
+MOST_TOOLS: Final = 1_000  # of one tenant
+MOST_TENANTS: Final = 1_000
+MOST_CALLS: Final = 20_000
+PROBE_SECONDS: Final = 30.0  # a probe elsewhere that is not reported loses its slot after this time
+
+_TRANSITIONS: Final[dict[CircuitState, tuple[str, str]]] = {
+    "open": (events.CIRCUIT_OPENED, "Circuit opened for"),
+    "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit half-open for"),
+    "closed": (events.CIRCUIT_CLOSED, "Circuit closed for"),
+}
+
+
+class ReportedTool:
+    """One tool of one tenant."""
+
+    __slots__ = ("_rt", "health", "id", "known", "metrics", "options", "tenant", "tool")
+
+    def __init__(
+        self, rt: Services, tenant: str | None, options: ToolOptions, known: KnownEffect, tool: Tool | None
+    ) -> None:
+        self._rt = rt
+        self.id = options.id
+        self.tenant = tenant
+        self.options = options
+        self.known = known
+        self.tool = tool  # None: not a tool of the daemon itself
+        self.health = ToolHealth(options.breaker) if tool is None else tool.health
+        self.metrics = Metrics()  # of a tool that is not the daemon's
+
+    @property
+    def successes(self) -> int:
+        """The successes so far."""
+        return self.metrics.successes if self.tool is None else self._rt.log.trace.successes(self.id)
+
+    @property
+    def is_disabled(self) -> bool:
+        """True if an operator has disabled the tool."""
+        return self._rt.toolbox.disabled.get(self.id) is not None
+
+    def emit(self, event_type: str, call_id: str | None, turn_id: str | None, fields: dict[str, Any]) -> None:
+        """Record an event about the tool, and count it."""
+        if self.tenant is not None:
+            fields["tenant"] = self.tenant
+        if self.tool is None:
+            self.metrics.count(event_type, fields)
+        self._rt.log.record_event(event_type, self.tool or self.id, call_id, turn_id, fields)
+
+    def report(
+        self, result: Result, fault: Fault | None, call_id: str | None, turn_id: str | None
+    ) -> tuple[CircuitState, bool]:
+        """Report an attempt to the breaker; return the state in which it was made, and whether it opened the circuit."""
+        now = self._rt.time.now()
+        with self._rt.toolbox.lock:
+            before = self.health.observe(now)
+            ticket = self._ticket(before, now)
+            changed = None if ticket is None else self.health.record(ticket, result, now, fault)
+            if self.tool is not None:
+                self.tool.renew_ticket()
+        if before == "half_open":
+            self._emit_transition("half_open", None, call_id, turn_id)
+        if changed is not None:
+            self._emit_transition(changed, fault, call_id, turn_id)
+        return before, changed == "open"
+
+    def _ticket(self, state: CircuitState, now: float) -> Ticket | None:
+        """Return the ticket of an attempt elsewhere, which has asked for none: None if the circuit is open."""
+        if state == "closed":
+            return Ticket(self.health.state.generation, None)
+        if state == "open":
+            return None
+        answer = self.health.admit(now, PROBE_SECONDS)
+        return answer if isinstance(answer, Ticket) else None
+
+    def _emit_transition(
+        self, state: CircuitState, fault: Fault | None, call_id: str | None, turn_id: str | None
+    ) -> None:
+        event_type, message = _TRANSITIONS[state]
+        fields: dict[str, Any] = {"message": f"{message} {self.id}", "circuit_breaker_state": state}
+        if state == "closed":
+            fields["recovery_ms"] = round((self._rt.time.now() - self.health.opened_at) * 1000, 3)
+        elif state == "open" and fault is not None:
+            fields |= {"code": fault.code.value, "error": fault.message}
+        self.emit(event_type, call_id, turn_id, fields)
+
+    def observe(self) -> CircuitState:
+        """The circuit's state now."""
+        with self._rt.toolbox.lock:
+            return self.health.observe(self._rt.time.now())
+
+    def circuit(self) -> dict[str, Any]:
+        """The circuit as plain data."""
+        now = self._rt.time.now()
+        with self._rt.toolbox.lock:
+            return {
+                "state": self.health.observe(now),
+                "failure_count": self.health.state.failures,
+                "retry_after": self.health.open_for(now),
+            }
+
+    def spend_retry(self) -> bool:
+        """Take one retry out of the tool's budget; False if it is spent."""
+        if not self.options.retry.budget:
+            return True
+        successes = self.successes
+        with self._rt.toolbox.lock:
+            return self.health.spend(self._rt.time.now(), successes)
+
+
+class TriedTool:
+    """The reports of one call about one tool."""
+
+    __slots__ = ("answer", "attempts", "began", "cause", "effect", "family", "retried", "verdict")
+
+    def __init__(self, began: float, cause: Family | None = None) -> None:
+        self.attempts = Attempts()
+        self.began = began
+        self.cause = cause  # the family of the error because of which the tool was used
+        self.family: Family | None = None  # of its latest error
+        self.retried: tuple[Family, ...] = ()
+        self.effect: Effect = "none"  # the worst of its attempts
+        self.verdict: Result | None = None  # of a breaker that counts calls: reported at the end
+        self.answer: dict[str, Any] | None = None  # to the latest report, for one that is sent again
+
+    def add_effect(self, effect: Effect) -> None:
+        self.effect = worst_effect((self.effect, effect))
+
+
+class ReportedCall:
+    """The reports about one call."""
+
+    __slots__ = ("primary", "tried")
+
+    def __init__(self, primary: str) -> None:
+        self.primary = primary
+        self.tried: dict[str, TriedTool] = {}  # by tool id
+
+
+class ReportBook:
+    """The tools and open calls that executors elsewhere have reported about."""
+
+    def __init__(self, rt: Services, settings: Settings) -> None:
+        self._rt = rt
+        self._settings = settings
+        self._tools: dict[str | None, dict[str, ReportedTool]] = {}
+        self._calls: OrderedDict[tuple[str | None, str], ReportedCall] = OrderedDict()
+
+    def tool(self, tenant: str | None, id: str) -> ReportedTool:
+        """Return a tenant's tool; one that is met for the first time is added if there is room."""
+        of_tenant = self._tools.get(tenant)
+        found = None if of_tenant is None else of_tenant.get(id)
+        if found is not None and (found.tool is None or self._rt.toolbox.tools.get(id) is found.tool):
+            return found
+        made = self._make(tenant, id)
+        if of_tenant is None and len(self._tools) < MOST_TENANTS:
+            of_tenant = self._tools[tenant] = {}
+        if of_tenant is not None and (id in of_tenant or len(of_tenant) < MOST_TOOLS):
+            of_tenant[id] = made
+            if made.tool is None and self._rt.toolbox.circuits is not None:
+                self._rt.toolbox.circuits.register(made.health, "reported", tenant or "", id)
+        return made
+
+    def _make(self, tenant: str | None, id: str) -> ReportedTool:
+        registered = self._rt.toolbox.tools.get(id)
+        if registered is not None:
+            own = registered if tenant is None else None
+            return ReportedTool(self._rt, tenant, registered.options, registered.known_effect, own)
+        options = tool_options(FrameworkFunction(id), id, {}, self._settings)
+        known = know_effect(options, undeclared=self._settings.undeclared, foreign=True)
+        return ReportedTool(self._rt, tenant, options, known, None)
+
+    def tools(self, tenant: str | None) -> list[ReportedTool]:
+        """The tools of a tenant (None: of no tenant) that are not the daemon's own."""
+        return [tool for tool in self._tools.get(tenant, {}).values() if tool.tool is None]
+
+    def call(self, tenant: str | None, id: str | None, tool: str) -> ReportedCall:
+        """Return an open call, the least recent of which is forgotten when there are too many."""
+        if id is None:
+            return ReportedCall(tool)
+        key = tenant, id
+        found = self._calls.get(key)
+        if found is None:
+            found = self._calls[key] = ReportedCall(tool)
+            if len(self._calls) > MOST_CALLS:
+                self._calls.popitem(last=False)
+        else:
+            self._calls.move_to_end(key)
+        return found
+
+    def end_call(self, tenant: str | None, id: str | None) -> ReportedCall | None:
+        """Return a call that has ended, and forget it."""
+        return None if id is None else self._calls.pop((tenant, id), None)

@@ -1,0 +1,75 @@
+"""The form of a route: what the route table, the checks and the OpenAPI document know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from failsoft.surfaces.daemon.tokens import Role
+
+Method = Literal["GET", "POST", "DELETE"]
+Handler = Callable[[Any], Awaitable[Response]]  # gets an ``Exchange``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameter:
+    """A query parameter or a header."""
+
+    name: str
+    about: str
+    schema: dict[str, Any]
+    where: Literal["query", "header"] = "query"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouteSpec:
+    """One method of one path."""
+
+    method: Method
+    path: str  # with {id:path} for ids
+    role: Role
+    handler: Handler
+    summary: str
+    about: str = ""
+    body: type[BaseModel] | tuple[type[BaseModel], ...] | None = None
+    answer: type[BaseModel] | None = None
+    status: int = 200
+    also: tuple[int, ...] = ()  # further statuses, success and problems beside the usual ones
+    parameters: tuple[Parameter, ...] = ()
+    media: tuple[str, ...] = ("application/json",)
+    tag: str = ""
+
+    @property
+    def adapter(self) -> TypeAdapter[Any] | None:
+        """Checks the body; None if there is none."""
+        if self.body is None:
+            return None
+        if isinstance(self.body, tuple):
+            union: Any = self.body[0]
+            for other in self.body[1:]:
+                union = union | other
+            return TypeAdapter(union)
+        return TypeAdapter(self.body)
+
+
+class Exchange:
+    """A request on its way through a handler: its grant, its body, its ids."""
+
+    __slots__ = ("body", "daemon", "grant", "request")
+
+    def __init__(self, daemon: Any, request: Request, body: Any) -> None:
+        self.daemon = daemon
+        self.request = request
+        self.body = body
+        self.grant = request.scope["grant"]
+
+    @property
+    def id(self) -> str:
+        """The id in the path."""
+        found: str = self.request.path_params["id"]
+        return found

@@ -1,0 +1,138 @@
+"""Run the daemon under uvicorn: addresses, TLS, connection limits, and an end within two seconds.
+
+Rules
+-----
+- A connection must send the head of each request within ``HEAD_SECONDS``, and may be idle for ``IDLE_SECONDS``.
+- Beyond ``MOST_CONNECTIONS``, connections are closed at once.
+- After SIGTERM or SIGINT, streams end, requests under way get ``GRACE`` seconds, then the runtime is closed. Everything
+  that was acknowledged is in the store already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any, Final, NamedTuple
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from failsoft.errors import FailsoftError
+from failsoft.surfaces.daemon.daemon import Daemon
+
+HEAD_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 60
+MOST_CONNECTIONS: Final = 1_000
+LARGEST_HEAD: Final = 32_768  # bytes
+GRACE: Final = 1  # seconds
+
+
+class ServerOptions(NamedTuple):
+    """Address, TLS and limits of the daemon."""
+
+    host: str = "127.0.0.1"
+    port: int = 8585
+    allow_remote: bool = False  # listen on an address that other machines reach
+    certificate: str | None = None  # files for TLS
+    key: str | None = None
+    most_connections: int = MOST_CONNECTIONS
+
+
+def refuse_exposure(options: ServerOptions) -> None:
+    """Raise if other machines could reach the daemon and nobody has asked for that."""
+    if options.allow_remote or options.host == "localhost":
+        return
+    try:
+        local = ipaddress.ip_address(options.host.strip("[]")).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise FailsoftError(
+            f"--host {options.host}: other machines could reach the daemon; give --allow-remote as well if that is wanted, "
+            "with --tls-certificate and --tls-key or behind a proxy that speaks TLS"
+        )
+
+
+class DaemonServer(uvicorn.Server):
+    """A uvicorn server that ends the daemon's streams before it waits for connections."""
+
+    def __init__(self, config: uvicorn.Config, daemon: Daemon) -> None:
+        super().__init__(config)
+        self._daemon = daemon
+        self.ready = asyncio.Event()  # set once it listens
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop taking reports, end the streams, then end the rest."""
+        self._daemon.stop()
+        await super().shutdown(sockets)
+
+
+def make_server(app: ASGIApp, daemon: Daemon, options: ServerOptions) -> DaemonServer:
+    """Make the server; ``await server.serve()`` runs it."""
+    refuse_exposure(options)
+    if (options.certificate is None) != (options.key is None):
+        raise FailsoftError("TLS needs both --tls-certificate and --tls-key")
+    config = uvicorn.Config(
+        app, host=options.host, port=options.port, http=_limited(options.most_connections), ws="none", lifespan="on",
+        access_log=False, log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=LARGEST_HEAD, backlog=2048,
+        ssl_certfile=options.certificate, ssl_keyfile=options.key,
+    )  # fmt: skip
+    return DaemonServer(config, daemon)
+
+
+def _limited(most: int) -> type[asyncio.Protocol]:
+    """Make the protocol class for a limit on connections."""
+    return type("Limited", (LimitedProtocol,), {"most": most})
+
+
+class LimitedProtocol(H11Protocol):
+    """HTTP/1.1 with a limit on connections and on the time for the head of a request."""
+
+    most = MOST_CONNECTIONS
+    _head_timer: asyncio.TimerHandle | None = None
+    _refused = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin a connection, or close it if there are too many."""
+        if len(self.connections) >= self.most:
+            self._refused = True
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in data; the time for the head ends with the head."""
+        if self._refused:
+            return
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+        elif self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        if not self._refused:
+            super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_headless)
+
+    def _close_headless(self) -> None:
+        self._head_timer = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
