@@ -28,9 +28,12 @@ from tests.fakes import (
 )
 from tests.golden.recording import Scenario
 
-from failsoft import CallFailed, Decision, ErrorReport, NothingDone, Runtime, Verified, in_thread, partial
+from failsoft import CallFailed, Decision, ErrorReport, NothingDone, Runtime, Verified, classify, in_thread, partial
 from failsoft.adapters.plain import close_tool_calls, run_tool_calls
 from failsoft.stores.memory import MemoryStore
+from failsoft.surfaces.daemon.daemon import Daemon
+from failsoft.surfaces.daemon.messages import ReportBody, ReportedError, ReportedOutcome
+from failsoft.surfaces.daemon.tokens import Grant
 from failsoft.testing import FaultPlan, VirtualClock, virtual_time
 
 Scene = Callable[[], Coroutine[Any, Any, object]]
@@ -870,3 +873,27 @@ async def control_flow_of_a_framework() -> None:
     with suppress(Steering):
         await rt.run("book", {}, {"book": lambda given: tool(**given)}, control=(Steering,))
     await rt.run("book", {}, {"book": lambda given: tool(**given)})
+
+
+# --- the daemon ---------------------------------------------------------------------------------------------------------
+
+
+@scene("daemon")
+async def reports_of_executors_and_runtimes_elsewhere() -> None:
+    daemon = Daemon({"tools": {"search": {"fallbacks": ["search_backup"], "breaker": {"failure_threshold": 2}}}})
+    for tenant in (None, "acme"):
+        for error in ("503", "Connection timeout", {"message": "no", "status": 404}):
+            said = ReportedError.model_validate({"tool": "search", "error": error, "call_id": "c1", "turn_id": "t1"})
+            daemon.desk.handle(said, tenant, "reporter")
+        done = ReportedOutcome(tool="search", via="search_backup", status="succeeded", call_id="c1", turn_id="t1")
+        daemon.desk.conclude(done, tenant, "reporter")
+    escalated = ReportedError(tool="pay", error="Connection reset by peer", call_id="c2")
+    daemon.desk.handle(escalated, None, "reporter")
+    daemon.desk.conclude(ReportedOutcome(tool="pay", status="failed", call_id="c2"), None, "reporter")
+    fault = classify("503")
+    report = ErrorReport(fault, "search", "c3", 1, 0, "closed", 0.1, "", ())
+    daemon.desk.review(ReportBody.model_validate(report.to_dict()), "acme", "reporter")
+    daemon.audit.record(
+        Grant("operator", frozenset({"operate"})), "disable", "search", address="127.0.0.1", reason="why"
+    )
+    await daemon.close()
