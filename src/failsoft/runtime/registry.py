@@ -219,3 +219,14 @@ def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str 
         engine.log.record_event(
             events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled}
         )
+
+
+def reset_health(engine: Services, id: str) -> None:
+    """Close the circuits of a tool, also those that it has as a fallback, and forget its spent retries and rate holds."""
+    tool = engine.toolbox.tools[id]
+    as_fallback = [health for (_, fallback), health in engine.toolbox.fallback_health().items() if fallback == id]
+    with engine.toolbox.lock:
+        for health in (tool.health, *as_fallback):
+            health.reset()
+        tool.cached_refusal = None
+        tool.renew_ticket()

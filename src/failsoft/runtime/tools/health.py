@@ -127,6 +127,13 @@ class ToolHealth:
         if state.state == "open":
             self.opened_at = state.since
 
+    def reset(self) -> None:
+        """Close the circuit, fill the retry budget and drop the rate holds. Calls under way no longer count."""
+        self.restore(BreakerState(generation=self.state.generation + 1), None)
+        self.budget, self.holds = retry_budget.Budget(), {}
+        if self.on_change is not None:
+            self.on_change()
+
     def observe(self, now: float) -> CircuitState:
         return circuit_breaker.observe(self.state, self.options, now=now)
 

@@ -15,7 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from failsoft.core.redact.sanitise import sanitise
-from failsoft.surfaces.daemon import health, reports
+from failsoft.surfaces.daemon import effect_ledger, event_pages, health, reports, steering, work
 from failsoft.surfaces.daemon.access import Access, AccessOptions
 from failsoft.surfaces.daemon.daemon import Daemon
 from failsoft.surfaces.daemon.limits import parse, read_body
@@ -25,7 +25,14 @@ from failsoft.surfaces.daemon.tokens import TokenBook
 
 log = logging.getLogger("failsoft")
 
-ROUTES: tuple[RouteSpec, ...] = (*reports.ROUTES, *health.ROUTES)
+ROUTES: tuple[RouteSpec, ...] = (
+    *reports.ROUTES,
+    *event_pages.ROUTES,
+    *work.ROUTES,
+    *steering.ROUTES,
+    *effect_ledger.ROUTES,
+    *health.ROUTES,
+)
 
 
 def build_app(
@@ -44,7 +51,8 @@ def build_app(
     by_path: dict[str, dict[str, RouteSpec]] = {}
     for spec in ROUTES:
         by_path.setdefault(spec.path, {})[spec.method] = spec
-    routes = [Route(path, _Endpoint(daemon, specs), include_in_schema=False) for path, specs in by_path.items()]
+    ordered = sorted(by_path.items(), key=lambda item: item[0].endswith("{id:path}"))  # an id may contain slashes
+    routes = [Route(path, _Endpoint(daemon, specs), include_in_schema=False) for path, specs in ordered]
     router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=lifespan)
     return Access(_ProblemAnswers(router), tokens, options or AccessOptions(), clock)
 

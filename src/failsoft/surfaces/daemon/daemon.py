@@ -14,6 +14,8 @@ from failsoft.stores.memory import MemoryStore
 from failsoft.stores.url import open_store
 from failsoft.surfaces.daemon.audit import Audit
 from failsoft.surfaces.daemon.commits import Commits
+from failsoft.surfaces.daemon.feed import Feed
+from failsoft.surfaces.daemon.jobs import Jobs
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.reported_errors import ErrorDesk
 from failsoft.surfaces.daemon.reported_events import Inbox
@@ -22,6 +24,8 @@ from failsoft.surfaces.daemon.routes import RouteSpec
 
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
+
+JOBS_SECONDS = 0.3  # for calls and turns to end after they were cancelled
 
 
 class Daemon:
@@ -50,6 +54,8 @@ class Daemon:
         self.inbox = Inbox(self.store, services.time.wall)
         self.commits = Commits(self._commit)
         self.audit = Audit(services.log)
+        self.feed = Feed(opened)
+        self.jobs = Jobs()
         self.started = monotonic()
         self.routes: Sequence[RouteSpec] = ()  # set by ``app``
         self.stopping = False
@@ -69,12 +75,14 @@ class Daemon:
             )
 
     def stop(self) -> None:
-        """Take no more requests."""
+        """Take no more requests, and end the streams."""
         self.stopping = True
+        self.feed.close()
 
     async def close(self) -> None:
         """End calls and turns, and write everything to the store."""
         self.stop()
+        await self.jobs.close(JOBS_SECONDS)
         await self.rt.close()
         if self._owns_store:
             await asyncio.to_thread(self.store.close)

@@ -167,6 +167,62 @@ class EventBatch(Request):
     dropped: Count = Field(0, description="Events that the runtime could not send since its last batch.")
 
 
+Wait = Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)]
+
+
+class CallRequest(Request):
+    """A call of a tool of the manifest."""
+
+    tool: Id = Field(description="The id of the tool.")
+    args: dict[str, Any] = Field({}, description="Its arguments.")
+    id: Id | None = Field(None, description="The call's id. Default: a random one.")
+    thread: Name | None = Field(None, description="The conversation.")
+    tenant: Name | None = Field(None, description="The customer.")
+    timeout: Annotated[float, Field(gt=0, le=LONGEST)] | None = Field(None, description="Seconds of an attempt.")
+    idempotency_key: Name | None = Field(None, description="The key to send.")
+    wait: Wait = Field(10.0, description="Seconds to wait for the outcome.")
+
+
+class TurnRequest(Request):
+    """A plan to run as a turn."""
+
+    plan: dict[str, Any] = Field(description="The plan: `calls`, `timeout`, `thread`, as in a plan file.")
+    id: Id | None = Field(None, description="The turn's id. Default: a random one.")
+    thread: Name | None = Field(None, description="The conversation. Default: the plan's.")
+    tenant: Name | None = Field(None, description="The customer.")
+    wait: Wait = Field(10.0, description="Seconds to wait for the report.")
+
+
+class EmptyRequest(Request):
+    """Nothing: an empty object."""
+
+
+class DisableRequest(Request):
+    """The reason to disable a tool."""
+
+    reason: Line = Field("", description="The reason, for those who call it.")
+
+
+class ResolveRequest(Request):
+    """The verdict on a write of unknown effect."""
+
+    verdict: Literal["happened", "none"] = Field(description="Whether it happened.")
+    value: Any = Field(None, description="The value that it returned, if it happened and the value is known.")
+
+
+class RetryRequest(Request):
+    """An offer that a user takes."""
+
+    tool: Id = Field(description="The tool whose call was offered to be retried.")
+
+
+class JobAnswer(Answer):
+    """A call or a turn."""
+
+    id: str
+    state: Literal["running", "finished", "cancelled", "failed", "interrupted", "reported"]
+
+
 class CircuitAnswer(Answer):
     """A circuit breaker."""
 

@@ -5,6 +5,7 @@ Rules
 - An event keeps its fields; ``runtime`` names the runtime that sent it. Ids of turns and calls get the tenant's prefix.
 - Texts pass the sanitiser, whatever the sender did.
 - A batch with one bad event is refused as a whole: nothing of it is stored.
+- A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _clean = lru_cache(4_096)(sanitise)  # events repeat the same few texts
 class RemoteRuntime:
     """A runtime elsewhere, as far as its events show it."""
 
-    __slots__ = ("dropped", "events", "metrics", "name", "seen", "tenant")
+    __slots__ = ("dropped", "events", "last", "metrics", "name", "seen", "tenant")
 
     def __init__(self, name: str, tenant: str | None) -> None:
         self.name = name
@@ -40,6 +41,7 @@ class RemoteRuntime:
         self.seen = 0.0  # wall-clock time of its latest batch
         self.events = 0
         self.dropped = 0
+        self.last = 0  # number of its latest event in its own stream
         self.metrics: dict[str, Metrics] = {}  # by tool id
 
     def count(self, event: dict[str, Any]) -> None:
@@ -72,18 +74,24 @@ class Inbox:
         self._runtimes: dict[tuple[str | None, str], RemoteRuntime] = {}
 
     def accept(self, batch: EventBatch, grant: Grant) -> int:
-        """Store a batch; return how many events it had. The caller waits until they are durable."""
+        """Store a batch; return how many events it had. The caller waits until they are durable, or calls ``reject``."""
         source = _clean(batch.source)
         made = [self._prepare(event, source, grant, number) for number, event in enumerate(batch.events)]
-        for event in made:
+        sender = self._runtime(grant.tenant, source)
+        new = [event for event in made if event["seq"] > sender.last]
+        for event in new:
             self._runtime(event.get("tenant"), source).count(event)
-        if made:
-            self._store.append(made)
-        runtime = self._runtime(grant.tenant, source)
-        runtime.seen = self._wall()
-        runtime.events += len(made)
-        runtime.dropped += batch.dropped
+        if new:
+            self._store.append(new)
+            sender.last = max(event["seq"] for event in new)
+        sender.seen = self._wall()
+        sender.events += len(new)
+        sender.dropped += batch.dropped
         return len(made)
+
+    def reject(self, batch: EventBatch, grant: Grant) -> None:
+        """Expect a batch again, because the store may have lost it."""
+        self._runtime(grant.tenant, _clean(batch.source)).last = 0
 
     def runtimes(self, grant: Grant) -> list[dict[str, Any]]:
         """The runtimes that have sent events, as plain data."""

@@ -13,6 +13,7 @@ from failsoft.surfaces.daemon.messages import (
     ReportedOutcome,
     ReportedReport,
 )
+from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
 from failsoft.surfaces.daemon.scoping import tenant_for
 
@@ -41,7 +42,11 @@ async def post_events(on: Exchange) -> Response:
     """Store events of a runtime elsewhere."""
     body: EventBatch = on.body
     accepted = on.daemon.inbox.accept(body, on.grant)
-    await on.daemon.confirm()
+    try:
+        await on.daemon.confirm()
+    except Problem:
+        on.daemon.inbox.reject(body, on.grant)
+        raise
     return JSONResponse({"accepted": accepted})
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.tokens import Role
 
 Method = Literal["GET", "POST", "DELETE"]
@@ -73,3 +74,19 @@ class Exchange:
         """The id in the path."""
         found: str = self.request.path_params["id"]
         return found
+
+    @property
+    def address(self) -> str | None:
+        """The address that the request came from."""
+        client = self.request.scope.get("client")
+        return None if client is None else str(client[0])
+
+
+def read_number(request: Request, name: str, default: int, *, most: int = 2**53, least: int = 0) -> int:
+    """Read a number from the query; raise if it is not one within the limits."""
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal() and len(given) < 17 and least <= int(given) <= most):
+        raise Problem(400, f"{name}: expected a whole number from {least} to {most}")
+    return int(given)

@@ -1,0 +1,118 @@
+"""Routes for readers of events: pages, and a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sse_starlette.sse import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from failsoft.analysis.source import EventFilter
+from failsoft.surfaces.daemon.feed import MOST_CLIENTS, MOST_EVENTS, SEND_SECONDS, Positioned, Wanted
+from failsoft.surfaces.daemon.problems import Problem
+from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
+from failsoft.surfaces.daemon.scoping import full_id, tenant_for
+
+STREAM = "text/event-stream"
+LONGEST_PAGE = 1_000  # events
+MOST_READ = 20_000  # events that one page looks through
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
+_POSITION = {"type": "integer", "minimum": 0, "maximum": 2**53}
+FILTERS = (
+    Parameter(name="turn_id", about="Only events of this turn.", schema=_TEXT),
+    Parameter(name="call_id", about="Only events of this call.", schema=_TEXT),
+    Parameter(name="tool", about="Only events of this tool.", schema=_TEXT),
+    Parameter(name="type", about="Only events of these types, separated by commas.", schema=_TEXT),
+    Parameter(name="runtime", about="Only events of this runtime elsewhere.", schema=_TEXT),
+    Parameter(name="tenant", about="Only events of this tenant.", schema=_TEXT),
+)
+
+
+def read_wanted(on: Exchange) -> Wanted:
+    """Read the filters of a request."""
+    query = on.request.query_params
+
+    def id_of(name: str) -> str | None:
+        given = query.get(name)
+        return None if not given else full_id(on.grant, given)
+
+    types = query.get("type")
+    only = EventFilter(
+        id_of("turn_id"),
+        id_of("call_id"),
+        query.get("tool") or None,
+        None if not types else frozenset(types.split(",")),
+    )
+    return Wanted(only, tenant_for(on.grant, query.get("tenant") or None), query.get("runtime") or None)
+
+
+async def get_events(on: Exchange) -> Response:
+    """Return a page of events, or a stream if the client accepts one."""
+    wanted = read_wanted(on)
+    if STREAM in on.request.headers.get("accept", ""):
+        return _stream(on, wanted)
+    limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
+    after = read_number(on.request, "after", 0)
+    last = read_number(on.request, "last", 0, most=LONGEST_PAGE)
+    feed = on.daemon.feed
+    if last:
+        after = max(0, await feed.latest() - last)
+    found, position, more = await _collect(feed, wanted, after, limit)
+    return JSONResponse({"events": [{"id": at, **event} for at, event in found], "next": position, "more": more})
+
+
+async def _collect(feed: Any, wanted: Wanted, after: int, limit: int) -> tuple[list[Positioned], int, bool]:
+    """Read until the page is full, the events end, or enough of them were looked through."""
+    found: list[Positioned] = []
+    position = after
+    for _ in range(MOST_READ // MOST_EVENTS):
+        rows = await feed.read(position, MOST_EVENTS)
+        for at, event in rows:
+            position = at
+            if wanted.matches(event):
+                found.append((at, event))
+                if len(found) == limit:
+                    return found, position, at != rows[-1][0] or len(rows) == MOST_EVENTS
+        if len(rows) < MOST_EVENTS:
+            return found, position, False
+    return found, position, True
+
+
+def _stream(on: Exchange, wanted: Wanted) -> Response:
+    feed = on.daemon.feed
+    if feed.clients >= MOST_CLIENTS:
+        raise Problem(503, f"there are {MOST_CLIENTS} streams already", headers={"retry-after": "10"})
+    return EventSourceResponse(
+        feed.stream(wanted, _resume_after(on.request)),
+        ping=15,
+        send_timeout=SEND_SECONDS,
+        headers={"cache-control": "no-store"},
+    )
+
+
+def _resume_after(request: Request) -> int | None:
+    given = request.headers.get("last-event-id")
+    if given is not None:
+        if not (given.isascii() and given.isdecimal() and len(given) < 17):
+            raise Problem(400, "Last-Event-ID is not an id of this stream")
+        return int(given)
+    return read_number(request, "after", 0) if "after" in request.query_params else None
+
+
+ROUTES = (
+    RouteSpec(
+        method="GET", path="/v1/events", role="read", handler=get_events, tag="events",
+        summary="Read events, or follow them",
+        about="JSON by default: a page of events, oldest first; `next` is the position to continue after. With `Accept: "
+        "text/event-stream` a stream of batches: each message has a JSON array of events, and an id to resume after. A "
+        "client that is too slow gets the message `dropped`, and may resume; at the end of the daemon it gets `end`.",
+        parameters=(
+            Parameter(name="after", about="Only events after this position.", schema=_POSITION),
+            Parameter(name="limit", about="Events of a page.", schema={"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE}),
+            Parameter(name="last", about="Start this many events before the latest one.", schema={"type": "integer", "minimum": 0, "maximum": LONGEST_PAGE}),
+            *FILTERS,
+        ),
+        media=("application/json", STREAM), also=(400, 503),
+    ),
+)  # fmt: skip

@@ -1,0 +1,200 @@
+"""The event feed: batches of stored events for any number of clients, each serialised once.
+
+Rules
+-----
+- A batch has everything that the store got since the last one, and comes at most every ``INTERVAL`` seconds. Clients with
+  the same filter get the same bytes.
+- The id of a message is the position of its last event in the store. A client that comes back with it, after a restart of
+  the daemon too, gets everything after it.
+- There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them, or takes
+  nothing for ``SEND_SECONDS``, is dropped; its last id is where it can resume.
+- While there are no clients, nothing is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from failsoft.analysis.source import EventFilter
+from failsoft.stores.ports import Store
+from failsoft.surfaces.daemon.scoping import tenant_of
+
+INTERVAL: Final = 0.25  # seconds
+KEPT: Final = 64  # batches
+MOST_EVENTS: Final = 2_000  # of one batch
+MOST_CLIENTS: Final = 256
+SEND_SECONDS: Final = 10.0
+_FARTHEST: Final = 2**62
+
+Positioned = tuple[int, Mapping[str, Any]]
+
+
+class Wanted(NamedTuple):
+    """The events that a client may and wants to see."""
+
+    only: EventFilter = EventFilter()
+    tenant: str | None = None  # None: all tenants
+    runtime: str | None = None  # None: all runtimes
+
+    def matches(self, event: Mapping[str, Any]) -> bool:
+        """True if the client gets this event."""
+        if self.tenant is not None and tenant_of(event) != self.tenant:
+            return False
+        if self.runtime is not None and event.get("runtime") != self.runtime:
+            return False
+        return self.only.matches(event)
+
+
+def encode(name: str, position: int, data: str) -> bytes:
+    """Make one message of a stream."""
+    return f"id: {position}\nevent: {name}\ndata: {data}\n\n".encode()
+
+
+class Batch:
+    """Consecutive events, with the messages made of them."""
+
+    __slots__ = ("_made", "_rows", "_texts", "after", "last")
+
+    def __init__(self, after: int, rows: Sequence[Positioned]) -> None:
+        self.after = after  # the position before it
+        self.last = rows[-1][0]
+        self._rows = rows
+        self._texts: list[str] | None = None
+        self._made: dict[Wanted, bytes] = {}
+
+    def message(self, wanted: Wanted) -> bytes:
+        """Return the message for a filter; empty if no event matches."""
+        made = self._made.get(wanted)
+        if made is None:
+            if self._texts is None:
+                self._texts = [json.dumps({"id": at, **event}, ensure_ascii=True) for at, event in self._rows]
+            texts = [text for (_, event), text in zip(self._rows, self._texts, strict=True) if wanted.matches(event)]
+            made = self._made[wanted] = encode("batch", self.last, f"[{','.join(texts)}]") if texts else b""
+        return made
+
+
+class Feed:
+    """Reads the store for all clients."""
+
+    def __init__(self, store: Store, *, interval: float = INTERVAL) -> None:
+        self._store = store
+        self._interval = interval
+        self._batches: deque[Batch] = deque(maxlen=KEPT)
+        self._position = 0
+        self._news: asyncio.Event = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.clients = 0
+        self.dropped = 0
+        self.closed = False
+
+    async def read(self, after: int, limit: int) -> list[Positioned]:
+        """Read stored events."""
+        rows: list[Positioned] = await asyncio.to_thread(lambda: [*self._store.read(after=after, limit=limit)])
+        return rows
+
+    async def latest(self) -> int:
+        """Return the position of the latest event."""
+        return await asyncio.to_thread(find_latest, self._store)
+
+    async def stream(self, wanted: Wanted, after: int | None) -> AsyncIterator[bytes]:
+        """Yield messages for one client: what comes after a position (None: from now on), until the daemon stops."""
+        self.clients += 1
+        try:
+            await self._start()
+            position = self._position if after is None else after
+            yield encode("open", position, "{}")
+            while after is not None and position < self._begin() and not self.closed:
+                rows = await self.read(position, MOST_EVENTS)
+                if not rows:
+                    break
+                message = Batch(position, rows).message(wanted)
+                position = rows[-1][0]
+                if message:
+                    yield message
+            async for reached, batch in self._follow(position):
+                if isinstance(batch, Batch):
+                    if message := batch.message(wanted):
+                        yield message
+                else:
+                    self.dropped += batch == "dropped"
+                    yield encode(batch, reached, "{}")
+        finally:
+            self.clients -= 1
+
+    async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str]]:
+        """Yield the batches after a position as they come; at the end, why it ended."""
+        while not self.closed:
+            if self._batches and position < self._batches[0].after and position < self._position:
+                yield position, "dropped"
+                return
+            batch = next((each for each in self._batches if each.last > position), None)
+            if batch is None:
+                await self._news.wait()
+                continue
+            yield position, batch
+            position = batch.last
+        yield position, "end"
+
+    def _begin(self) -> int:
+        """The position from which on batches are kept."""
+        return self._batches[0].after if self._batches else self._position
+
+    async def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+            self._position = await self.latest()
+            self._batches.clear()
+
+    async def _run(self) -> None:
+        """Make batches while there are clients."""
+        await asyncio.sleep(self._interval)
+        while self.clients and not self.closed:
+            try:
+                rows = await self.read(self._position, MOST_EVENTS)
+            except Exception:  # a store that fails now may answer later
+                rows = []
+            if rows:
+                self._batches.append(Batch(self._position, rows))
+                self._position = rows[-1][0]
+                self._wake()
+            if len(rows) < MOST_EVENTS:
+                await asyncio.sleep(self._interval)
+        self._task = None
+
+    def _wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def close(self) -> None:
+        """End all streams."""
+        self.closed = True
+        self._wake()
+
+
+def find_latest(store: Store) -> int:
+    """Return the position of a store's latest event, by bisection: stores can only be read forwards."""
+
+    def is_past(position: int) -> bool:
+        return not store.read(after=position, limit=1)
+
+    return bisect_positions(is_past)
+
+
+def bisect_positions(is_past: Callable[[int], bool]) -> int:
+    """Return the least position after which there is nothing."""
+    if is_past(0):
+        return 0
+    low, high = 0, 1
+    while high < _FARTHEST and not is_past(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_past(middle):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,102 @@
+"""Calls and turns that the daemon runs for clients: started, waited for, looked up, cancelled.
+
+Rules
+-----
+- A client waits for up to ``wait`` seconds. What takes longer goes on, and the client polls it or follows its events.
+- An id is used once. The latest ``KEPT`` finished jobs are kept in memory; a turn's trace stays in the store.
+- A turn is in the store before it is acknowledged, so that it can be found after a crash: its state is then ``interrupted``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Literal
+
+from failsoft.surfaces.daemon.problems import Problem
+
+MOST_RUNNING: Final = 500
+KEPT: Final = 1_000
+LONGEST_WAIT: Final = 60.0  # seconds
+
+Kind = Literal["call", "turn"]
+State = Literal["running", "finished", "cancelled", "failed"]
+
+
+class Job:
+    """A call or a turn."""
+
+    __slots__ = ("id", "kind", "result", "state", "task")
+
+    def __init__(self, kind: Kind, id: str) -> None:
+        self.kind = kind
+        self.id = id
+        self.state: State = "running"
+        self.result: dict[str, Any] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def run(self, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
+        try:
+            self.result = await work
+            self.state = "finished"
+        except asyncio.CancelledError:
+            self.state = "cancelled"
+        except BaseException:
+            self.state = "failed"
+            raise
+
+
+class Jobs:
+    """All jobs of a daemon."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[tuple[Kind, str], Job] = {}
+
+    def start(self, kind: Kind, id: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]]) -> Job:
+        """Start a job; refused if there are too many, or if the id is taken."""
+        if (kind, id) in self._jobs:
+            raise Problem(409, f"there is a {kind} {id!r:.200} already")
+        if sum(job.state == "running" for job in self._jobs.values()) >= MOST_RUNNING:
+            raise Problem(503, f"{MOST_RUNNING} calls and turns are running", headers={"retry-after": "1"})
+        job = self._jobs[kind, id] = Job(kind, id)
+        job.task = asyncio.create_task(job.run(begin()))
+        job.task.add_done_callback(_retrieve)
+        self._forget_old()
+        return job
+
+    def _forget_old(self) -> None:
+        done = [key for key, job in self._jobs.items() if job.state != "running"]
+        for key in done[: max(0, len(done) - KEPT)]:
+            del self._jobs[key]
+
+    def find(self, kind: Kind, id: str) -> Job | None:
+        """Return a job; None if it is not known (any more)."""
+        return self._jobs.get((kind, id))
+
+    async def wait(self, job: Job, seconds: float) -> None:
+        """Wait for the end of a job, for some seconds at most."""
+        assert job.task is not None
+        if not job.task.done() and seconds > 0:
+            await asyncio.wait({job.task}, timeout=seconds)
+
+    async def cancel(self, job: Job) -> bool:
+        """Cancel a job; False if it has ended. Its end is waited for, but not for long."""
+        assert job.task is not None
+        if job.task.done():
+            return False
+        job.task.cancel()
+        await asyncio.wait({job.task}, timeout=1.0)
+        return True
+
+    async def close(self, seconds: float) -> None:
+        """Cancel everything that runs."""
+        tasks = {job.task for job in self._jobs.values() if job.task is not None and not job.task.done()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()

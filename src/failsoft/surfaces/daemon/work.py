@@ -1,0 +1,230 @@
+"""Routes that run tools: calls and turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from failsoft.analysis.waterfall import build
+from failsoft.analysis.why import explain_turn
+from failsoft.config.manifest import load_plan
+from failsoft.core.model.durations import Seconds
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.errors import ManifestError
+from failsoft.runtime.turn.plan_runner import refuse_lost_keys
+from failsoft.surfaces.daemon.jobs import Job
+from failsoft.surfaces.daemon.messages import CallRequest, JobAnswer, TurnRequest
+from failsoft.surfaces.daemon.problems import Problem, find_nothing
+from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
+from failsoft.surfaces.daemon.scoping import full_id, owner_of, scoped, tenant_for
+
+MOST_EVENTS = 20_000  # of a trace
+
+
+async def post_call(on: Exchange) -> Response:
+    """Call a tool of the manifest."""
+    body: CallRequest = on.body
+    daemon, tenant = on.daemon, tenant_for(on.grant, body.tenant)
+    if body.tool not in daemon.rt.tools:
+        raise find_nothing("tool", body.tool)
+    id = scoped(tenant, body.id or f"call-{secrets.token_hex(6)}")
+    options: dict[str, Any] = {
+        "id": id,
+        "thread": body.thread,
+        "tenant": tenant,
+        "idempotency_key": body.idempotency_key,
+    }
+    if body.timeout is not None:
+        options["timeout"] = Seconds(body.timeout)
+
+    async def run() -> dict[str, Any]:
+        outcome = await daemon.rt.call(body.tool, body.args, **{k: v for k, v in options.items() if v is not None})
+        data: dict[str, Any] = outcome.to_dict()
+        return data
+
+    job = daemon.jobs.start("call", id, run)
+    daemon.audit.record(on.grant, "call", body.tool, tenant=tenant, address=on.address, call=id)
+    return await _answer(on, job, body.wait, f"/v1/calls/{id}")
+
+
+async def post_turn(on: Exchange) -> Response:
+    """Run a plan."""
+    body: TurnRequest = on.body
+    daemon, tenant = on.daemon, tenant_for(on.grant, body.tenant)
+    try:
+        plan = load_plan(body.plan, name="plan")
+        refuse_lost_keys(plan, daemon.services.toolbox.tools)
+    except ManifestError as error:
+        errors = [{"pointer": "/plan", "detail": sanitise(problem)} for problem in error.problems]
+        raise Problem(422, "the plan has mistakes", errors=errors) from None
+    id = scoped(tenant, body.id or f"turn-{secrets.token_hex(6)}")
+    if await asyncio.to_thread(lambda: daemon.store.read(limit=1, turn_id=id)):
+        raise Problem(409, f"there is a turn {id!r:.200} already")
+    timeout = None if plan.timeout is None else Seconds(plan.timeout)
+    thread = plan.thread if body.thread is None else body.thread
+
+    async def run() -> dict[str, Any]:
+        async with daemon.rt.turn(
+            timeout=timeout, thread=thread, tenant=tenant, id=id, max_calls=plan.max_calls,
+            max_calls_per_tool=plan.max_calls_per_tool,
+        ) as turn:  # fmt: skip
+            turn.submit_plan(plan)
+        data: dict[str, Any] = turn.report.to_dict()
+        del data["trace"]
+        return data
+
+    job = daemon.jobs.start("turn", id, run)
+    daemon.audit.record(on.grant, "turn", id, tenant=tenant, address=on.address, turn_id=id)
+    return await _answer(on, job, body.wait, f"/v1/turns/{id}")
+
+
+async def _answer(on: Exchange, job: Job, wait: float, place: str) -> Response:
+    """Answer with the result if it comes in time, else with the place where it will be."""
+    await on.daemon.jobs.wait(job, wait)
+    await on.daemon.confirm()
+    running = job.state == "running"
+    return _json(_state(job), 202 if running else 200, {"location": place} if running else {})
+
+
+def _state(job: Job) -> dict[str, Any]:
+    name = "outcome" if job.kind == "call" else "report"
+    return {"id": job.id, "state": job.state, name: job.result}
+
+
+def _json(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Answer with values of tools, which may be anything."""
+    body = json.dumps(data, default=repr).encode()
+    return Response(body, status, headers, "application/json")
+
+
+def _find(on: Exchange, kind: Any) -> Job:
+    id = full_id(on.grant, on.id)
+    job: Job | None = on.daemon.jobs.find(kind, id)
+    if job is None:
+        raise find_nothing(kind, on.id)
+    return job
+
+
+async def get_call(on: Exchange) -> Response:
+    """Return a call's state, and its outcome once it has ended."""
+    job = _find(on, "call")
+    await on.daemon.jobs.wait(job, read_number(on.request, "wait", 0, most=60))
+    return _json(_state(job))
+
+
+async def delete_call(on: Exchange) -> Response:
+    """Cancel a call."""
+    return await _cancel(on, _find(on, "call"))
+
+
+async def delete_turn(on: Exchange) -> Response:
+    """Cancel a turn and the calls in it."""
+    return await _cancel(on, _find(on, "turn"))
+
+
+async def _cancel(on: Exchange, job: Job) -> Response:
+    cancelled = await on.daemon.jobs.cancel(job)
+    if cancelled:
+        on.daemon.audit.record(on.grant, "cancel", job.id, tenant=owner_of(job.id), address=on.address)
+    await on.daemon.confirm()
+    return _json({**_state(job), "cancelled": cancelled})
+
+
+async def get_turns(on: Exchange) -> Response:
+    """List the latest turns."""
+    limit = read_number(on.request, "limit", 100, most=1_000, least=1)
+    tenant = tenant_for(on.grant, on.request.query_params.get("tenant") or None)
+    many = limit if tenant is None else 100_000
+    ids = await asyncio.to_thread(on.daemon.store.turns, many)
+    own = [id for id in ids if tenant is None or owner_of(id) == tenant][:limit]
+    return JSONResponse({"turns": [{"id": id, "state": _state_of_turn(on, id)} for id in own]})
+
+
+def _state_of_turn(on: Exchange, id: str) -> str | None:
+    job = on.daemon.jobs.find("turn", id)
+    return None if job is None else job.state
+
+
+async def get_turn(on: Exchange) -> Response:
+    """Return a turn: its state, its report, its trace, its waterfall, and where its time went."""
+    id = full_id(on.grant, on.id)
+    job = on.daemon.jobs.find("turn", id)
+    if job is not None:
+        await on.daemon.jobs.wait(job, read_number(on.request, "wait", 0, most=60))
+    trace = await _read_trace(on, id)
+    if job is None and not trace:
+        raise find_nothing("turn", on.id)
+    data = {"id": id, "state": "", "report": None} if job is None else _state(job)
+    if job is None:
+        ended = any(event["event_type"] == "TurnEnded" for event in trace)
+        started = any(event["event_type"] == "TurnStarted" and "runtime" not in event for event in trace)
+        data["state"] = "finished" if ended else "interrupted" if started else "reported"
+    waterfall = build(trace, turn_id=id)
+    why = explain_turn(id, trace, on.daemon.rt.memory.families(tenant=owner_of(id)))
+    return _json({**data, "trace": trace, "waterfall": waterfall.to_dict(), "why": why.to_dict()})
+
+
+async def _read_trace(on: Exchange, id: str) -> list[dict[str, Any]]:
+    await on.daemon.commits.wait()
+    rows = await asyncio.to_thread(lambda: on.daemon.store.read(limit=MOST_EVENTS, turn_id=id))
+    return [event for _, event in rows]
+
+
+async def get_running(on: Exchange) -> Response:
+    """List the calls in flight."""
+    tenant = tenant_for(on.grant, on.request.query_params.get("tenant") or None)
+    calls = [
+        call._asdict()
+        for call in on.daemon.rt.running()
+        if tenant is None or tenant in (owner_of(call.turn_id), owner_of(call.call_id))
+    ]
+    return JSONResponse({"running": calls})
+
+
+WAIT = Parameter(
+    name="wait", about="Seconds to wait for the end.", schema={"type": "integer", "minimum": 0, "maximum": 60}
+)
+TENANT = Parameter(name="tenant", about="Only this tenant's.", schema={"type": "string", "minLength": 1})
+
+ROUTES = (
+    RouteSpec(
+        method="POST", path="/v1/calls", role="operate", handler=post_call, tag="work", summary="Call a tool",
+        about="A tool of the manifest. 202 with a place to poll if it takes longer than `wait`.",
+        body=CallRequest, answer=JobAnswer, also=(202, 404, 409, 503),
+    ),
+    RouteSpec(
+        method="GET", path="/v1/calls/{id:path}", role="read", handler=get_call, tag="work",
+        summary="Get a call and its outcome", answer=JobAnswer, parameters=(WAIT,),
+    ),
+    RouteSpec(
+        method="DELETE", path="/v1/calls/{id:path}", role="operate", handler=delete_call, tag="work",
+        summary="Cancel a call", answer=JobAnswer,
+    ),
+    RouteSpec(
+        method="POST", path="/v1/turns", role="operate", handler=post_turn, tag="work", summary="Run a plan as a turn",
+        about="202 with a place to poll if it takes longer than `wait`; /v1/events?turn_id=… follows it.",
+        body=TurnRequest, answer=JobAnswer, also=(202, 409, 503),
+    ),
+    RouteSpec(
+        method="GET", path="/v1/turns", role="read", handler=get_turns, tag="work", summary="List the latest turns",
+        parameters=(
+            Parameter(name="limit", about="How many.", schema={"type": "integer", "minimum": 1, "maximum": 1000}), TENANT,
+        ),
+    ),
+    RouteSpec(
+        method="GET", path="/v1/turns/{id:path}", role="read", handler=get_turn, tag="work",
+        summary="Get a turn with its trace and waterfall", answer=JobAnswer, parameters=(WAIT,),
+    ),
+    RouteSpec(
+        method="DELETE", path="/v1/turns/{id:path}", role="operate", handler=delete_turn, tag="work",
+        summary="Cancel a turn", answer=JobAnswer,
+    ),
+    RouteSpec(
+        method="GET", path="/v1/running", role="read", handler=get_running, tag="work",
+        summary="List the calls in flight", parameters=(TENANT,),
+    ),
+)  # fmt: skip
