@@ -57,6 +57,7 @@ _TOOL = {
     "isolation": "process",
     "concurrency": "4",
     "queue": "20",
+    "rate": "100/1m",
     "check_types": "false",
     "accept_partial": "true",
     "failed_if": "{ok: false, message: error}",

@@ -25,7 +25,7 @@ from failsoft.observe.success_runs import iso
 CALL_SUCCEEDED = "CallSucceeded"
 CALL_FAILED = "CallFailed"
 CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
-CALL_HELD = "CallHeld"  # waits for the time that the service has named
+CALL_HELD = "CallHeld"  # waits for the time that the service has named, or for its rate limit
 CALL_RUNNING = "CallRunning"  # once, when a call has been running for a second
 CALL_CANCELLED = "CallCancelled"  # by its caller
 CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over

@@ -165,7 +165,7 @@ ESCALATIONS = _runtime(
 )  # fmt: skip
 HELD = _runtime(
     "failsoft.tool.held", "counter", "{call}",
-    "Calls that waited because the service had asked for it.", f"`{events.CALL_HELD}`",
+    "Calls that waited because the service had asked for it, or for their rate limit.", f"`{events.CALL_HELD}`",
 )  # fmt: skip
 LATE = _runtime(
     "failsoft.tool.late_results", "counter", "{result}",

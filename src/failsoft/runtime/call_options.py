@@ -65,6 +65,7 @@ class ToolKeywords(TypedDict, total=False):
     isolation: Isolation | IsolationKind | Mapping[str, Any]
     concurrency: int | None
     queue: int
+    rate: str | None
     output: Any
     check_types: bool
     accept_partial: AcceptPartial

@@ -93,7 +93,7 @@ def test_a_call_that_is_held_twice_and_then_abandoned_shows_both_waits() -> None
     )
     assert made.rows[0].attempts == 0
     assert [(s.kind, s.start, s.end) for s in made.rows[0].segments] == [("held", 1.0, 2.5), ("held", 2.5, 4.0)]
-    assert str(made.verdict) == "10.0 s: 3.0 s held back by the service, 7.0 s outside tools."
+    assert str(made.verdict) == "10.0 s: 3.0 s held back by a rate limit, 7.0 s outside tools."
 
 
 def test_the_wait_of_an_abandoned_call_ends_at_the_deadline() -> None:

@@ -85,7 +85,7 @@ def test_the_axis_has_round_marks(duration: float, width: int, line: str) -> Non
         (Row("a", "t", "cancelled"), "cancelled"),
         (Row("a", "t"), "has not begun"),
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("waiting", "t", 1, 2))), "waiting to try again"),
-        (Row("a", "t", segments=(Segment("held", "t", 0, 2),)), "held back by the service"),
+        (Row("a", "t", segments=(Segment("held", "t", 0, 2),)), "held back by a rate limit"),
         (Row("a", "t", segments=(Segment("running", "t", 0, 1),)), "running"),
         (Row("a", "t", segments=(Segment("failed", "t", 0, 1), Segment("running", "t", 1, 2))), "running, attempt 2"),
     ],

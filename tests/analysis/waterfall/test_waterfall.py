@@ -281,8 +281,8 @@ async def test_time_for_which_a_service_wants_to_be_left_alone() -> None:
                    0.0 s       0.5 s        1.0 s        1.5 s        2.0 s        2.5 s   3.0 s
 ┃ search  flights  ╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲╲██████████████████████████  ok
 
-█ worked  ╲╲ held back by the service  ┃ what the end waited for
-3.0 s: 2.0 s held back by the service, 1.0 s useful (search).
+█ worked  ╲╲ held back by a rate limit  ┃ what the end waited for
+3.0 s: 2.0 s held back by a rate limit, 1.0 s useful (search).
 """)
     (row,) = turn.report.waterfall().rows
     assert [line for line in describe_row(row) if "held" in line] == snapshot(

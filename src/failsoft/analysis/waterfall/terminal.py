@@ -48,7 +48,7 @@ LEGEND: tuple[tuple[str, CellKind, str], ...] = (
     ("▒!", "timeout", "timed out"),
     ("▒†", "killed", "killed"),
     ("╱╱", "waiting", "waiting"),
-    ("╲╲", "held", "held back by the service"),
+    ("╲╲", "held", "held back by a rate limit"),
     ("┄┄", "queued", "waiting for a place to run"),
     (FALLBACK, "fallback", "worked, by another tool"),
     ("◆", "opened", "circuit opened"),
@@ -130,7 +130,7 @@ def _open(row: Row) -> str:
     if row.segments[-1].kind == "waiting":
         return "waiting to try again"
     if row.segments[-1].kind == "held":
-        return "held back by the service"
+        return "held back by a rate limit"
     return "running" if row.attempts == 1 else f"running, attempt {row.attempts}"
 
 

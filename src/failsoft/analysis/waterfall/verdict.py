@@ -36,7 +36,7 @@ _ORDER: tuple[TimeKind, ...] = ("failed", "waiting", "held", "queued", "unfinish
 KINDS: dict[TimeKind, str] = {  # labels
     "failed": "failed attempts",
     "waiting": "waiting to retry",
-    "held": "held back by the service",
+    "held": "held back by a rate limit",
     "queued": "waiting for a place to run",
     "unfinished": "unfinished",
     "useful": "useful",
@@ -160,7 +160,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
     said = [
         *(_say_failed(group) for group in _groups(by_kind["failed"])),
         *_say_sum(by_kind["waiting"], "waiting to try again"),
-        *_say_sum(by_kind["held"], "held back by the service"),
+        *_say_sum(by_kind["held"], "held back by a rate limit"),
         *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
         *_say_sum(by_kind["unfinished"], "unfinished"),
         *_say_sum(by_kind["useful"], "useful"),

@@ -32,6 +32,7 @@ from failsoft.config.manifest.problem import Path
 from failsoft.core.model.durations import PATTERN as DURATION
 from failsoft.core.model.durations import Seconds, seconds
 from failsoft.core.model.fault import Code
+from failsoft.core.model.rates import RATE_PATTERN, read_rate
 from failsoft.core.model.sizes import PATTERN as SIZE
 from failsoft.core.model.sizes import size
 from failsoft.core.model.validation import read_code
@@ -216,4 +217,5 @@ Milliseconds = Annotated[float, Read(_milliseconds, _NUMBER)]
 DelayMs = Annotated[float, Read(partial(_milliseconds, zero=True), _NUMBER)]
 DurationOrMs = Annotated[float, Read(partial(seconds, bare_ms=True), {"anyOf": [_DURATION, _NUMBER]})]
 Size = Annotated[int, Read(size, _SIZE)]
+RateText = Annotated[str, Read(read_rate, {"type": "string", "pattern": f"^{RATE_PATTERN}$"})]
 ErrorCode = Annotated[Code, Read(read_code, _CODE)]

@@ -26,6 +26,7 @@ from failsoft.config.manifest.block import (
     Flag,
     From,
     Milliseconds,
+    RateText,
     Read,
     Share,
     Size,
@@ -294,6 +295,7 @@ class SharedBlock(Block):
     isolation: Annotated[Isolation, From(IsolationBlock, Isolation)] = as_written("Where a sync tool runs.")
     concurrency: Whole | None = as_written("Attempts at a time; null: no limit.")
     queue: Annotated[int, Field(strict=True, ge=0)] = as_written("Calls that may wait for a slot.")
+    rate: RateText | None = as_written("How often it may run, per tenant, like 100/1m; retries count. null: no limit.")
     check_types: Flag = as_written("Whether calls by name check the types of arguments before the tool runs.")
     accept_partial: Annotated[AcceptPartial, Read(read_accept_partial, {"enum": [True, False, "after_retries"]})] = (
         as_written(

@@ -145,6 +145,7 @@ ENGLISH: Texts = {
     ),
     "steps.queue_full": "Raise the tool’s concurrency or its queue, or call it less often at a time.",
     "steps.thread_limit": "Give the tool isolation: process, so that attempts that time out are stopped for good.",
+    "steps.rate_limit": "Nothing while it is rare. Else raise the tool’s rate, or call it less often.",
     "steps.rate_hold": "Nothing: the service has named the time. If it happens often, ask for a higher limit.",
     "steps.output_mismatch": "Make the tool’s result and its declared output agree.",
     "steps.unprotected": "Declare the function with async def, so that it can be awaited and guarded.",

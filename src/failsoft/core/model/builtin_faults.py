@@ -29,6 +29,7 @@ BAD_ARGUMENTS = "bad_arguments"
 QUEUE_FULL = "queue_full"
 THREAD_LIMIT = "thread_limit"
 RATE_HOLD = "rate_hold"
+RATE_LIMIT = "rate_limit"
 DEPENDENCY_FAILED = "dependency_failed"
 TURN_TIMED_OUT = "turn_timed_out"
 TURN_CALL_LIMIT = "turn_call_limit"
@@ -48,7 +49,7 @@ BEGUN_BEFORE = "begun_before"
 NOT_RECORDED = "not_recorded"
 NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested call
 
-_LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT})
+_LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT, RATE_LIMIT})
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
 
@@ -228,6 +229,18 @@ def rate_hold(tool: str, retry_after: float) -> Fault:
         "none",
         f"{tool} is held back for {text(retry_after)}: the service asked for it",
         "Rate limits reset over time",
+        retry_after,
+    )
+
+
+def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
+    """Not run: the tool's own rate limit has no token left."""
+    return _transient(
+        RATE_LIMIT,
+        Code.RESOURCE_EXHAUSTED,
+        "none",
+        f"{tool} may run {rate}: its next turn comes in {text(retry_after)}",
+        "The rate limit allows it later",
         retry_after,
     )
 

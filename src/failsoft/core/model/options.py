@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Code, Effect
+from failsoft.core.model.rates import Rate, read_rate
 from failsoft.core.model.validation import (
     byte_size,
     code,
@@ -325,6 +326,7 @@ class ToolOptions(Options):
     isolation: Isolation = field(default_factory=Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = 100  # calls that may wait for a slot
+    rate: Rate | None = None  # attempts per time and tenant, like "100/1m"; None: no limit
     output: Any = None  # a type or a JSON Schema that the value must match
     check_types: bool = True  # whether calls by name check the types of their arguments
     accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
@@ -359,6 +361,7 @@ class ToolOptions(Options):
             isolation: Isolation | IsolationKind = ...,
             concurrency: int | None = ...,
             queue: int = ...,
+            rate: Rate | str | None = ...,
             output: Any = ...,
             check_types: bool = ...,
             accept_partial: AcceptPartial = ...,
@@ -415,6 +418,7 @@ class ToolOptions(Options):
         if self.concurrency is not None:
             whole("concurrency", self.concurrency, least=1)
         whole("queue", self.queue, least=0)
+        fill(self, "rate", _checked_rate(self.rate))
         if self.read_only and self.idempotent is False:
             raise ValueError("idempotent: a read-only tool is idempotent; drop one of the two")
         self._check_verify()
@@ -481,6 +485,13 @@ def _read_field(options: ToolOptions, name: str, read: Callable[[Any], Any]) -> 
         fill(options, name, read(getattr(options, name)))
     except ValueError as wrong:
         raise ValueError(f"{name}: {wrong}") from None
+
+
+def _checked_rate(value: object) -> Rate | None:
+    try:
+        return None if value is None else read_rate(value)
+    except ValueError as wrong:
+        raise ValueError(f"rate: {wrong}") from None
 
 
 def read_accept_partial(value: object) -> AcceptPartial:

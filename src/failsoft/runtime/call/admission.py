@@ -1,6 +1,7 @@
 """Admission before an attempt, and the verdict after it: availability, rate hold, circuit breaker, retry budget.
 
-In this order: is the tool available, does its service want to be left alone, is its circuit closed. The decisions are pure
+In this order: is the tool available, does its service want to be left alone, is there a token of its rate, is its circuit
+closed. The decisions are pure
 functions of ``core.resilience``. Here they are asked with the lock held, and a change of a circuit is recorded.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.durations import MOMENT
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience import rate_hold as core
 from failsoft.core.resilience.breaker_window import exceeds_rate, failure_rate
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.ports import InPlaceServices, MisfitServices, RefusalServices
     from failsoft.runtime.call.steps import Admit
     from failsoft.runtime.tools.health import ToolHealth
+    from failsoft.runtime.tools.rate_buckets import RateBuckets
     from failsoft.runtime.tools.tool import CachedRefusal, Tool
 
 SHARED_REFUSAL = 1.0  # seconds for which callers of an open circuit share one refusal
@@ -41,6 +44,10 @@ def admit(rt: InPlaceServices, call: Call, step: Admit) -> Ticket | Fault:
         fault = check_rate_hold(rt, call, tool)
     if fault is not None:
         return fault
+    if tool.rate_buckets is not None and health.observe(rt.time.now()) != "open":
+        fault = check_rate_limit(rt, call, candidate, tool.rate_buckets)
+        if fault is not None:
+            return fault
     if candidate.ticket is not None:
         return candidate.ticket
     now = rt.time.now()
@@ -109,6 +116,28 @@ def check_rate_hold(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None
         tool.health.holds = core.release(tool.health.holds, now=now)
         tool.renew_ticket()
     return None
+
+
+def check_rate_limit(rt: InPlaceServices, call: Call, candidate: Candidate, buckets: RateBuckets) -> Fault | None:
+    """Take a token for the attempt, or reserve the next one and return the fault that says when it comes."""
+    now = rt.time.now()
+    if candidate.token_at is None:
+        with rt.toolbox.lock:
+            candidate.token_at = now + buckets.take(call.tenant, now)
+    wait = candidate.token_at - now
+    if wait > MOMENT:
+        return builtin_faults.rate_limit(candidate.tool.id, buckets.rate, wait)
+    candidate.token_at = None  # the attempt uses it
+    return None
+
+
+def give_token_back(rt: InPlaceServices, call: Call, candidate: Candidate) -> None:
+    """Give back the token that a candidate has reserved and will not use."""
+    buckets = candidate.tool.rate_buckets
+    if candidate.token_at is not None and buckets is not None:
+        candidate.token_at = None
+        with rt.toolbox.lock:
+            buckets.give_back(call.tenant)
 
 
 def set_rate_hold(rt: InPlaceServices, call: Call, tool: Tool, fault: Fault) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Candidate:
-    """A tool, and what this call has seen of it. Only the pipeline writes here; drivers read."""
+    """A tool, and what this call has seen of it. Only the pipeline and admission write here; drivers read."""
 
     __slots__ = (
         "absent",
@@ -43,6 +43,7 @@ class Candidate:
         "retry",
         "ticket",
         "timeout",
+        "token_at",
         "tool",
         "wrote",
     )
@@ -50,6 +51,7 @@ class Candidate:
     def __init__(
         self, call: Call, tool: Tool, health: ToolHealth, via: Fallback | None = None, ticket: Ticket | None = None
     ) -> None:
+        self.token_at: float | None = None  # when the token of a rate limit comes that admission has reserved
         self.tool = tool
         self.health = health  # for the driver: the pipeline reads no state of it
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)

@@ -9,7 +9,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.observe import events
 from failsoft.observe.retry_fields import describe_retry, retry_fields
 from failsoft.observe.sinks.log import INFO, is_logged
-from failsoft.runtime.call.admission import admit, is_unavailable, report_to_breaker
+from failsoft.runtime.call.admission import admit, give_token_back, is_unavailable, report_to_breaker
 from failsoft.runtime.call.assessment import assess, check_inside, classify_result, find_fallbacks, learn, spend
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.pipeline import Pipeline
@@ -114,6 +114,8 @@ def _report(rt: InPlaceServices, call: Call, step: Report) -> None:
     candidate, ticket, verdict, fault, effect = step
     if ticket is not None:
         report_to_breaker(rt, call, candidate, ticket, verdict, fault)
+    if candidate.token_at is not None:
+        give_token_back(rt, call, candidate)
     if effect != "none":
         call.report_effect(candidate.tool, effect)
 

@@ -88,6 +88,7 @@ class Call:
         "offer",
         "offer_taken",
         "parent",
+        "rate_limited",
         "raw_id",
         "required",
         "retry",
@@ -150,6 +151,7 @@ class Call:
         self.offer_taken = False  # the offer is used up; the call makes no new one, so that offers end
         self.abandoned = False  # the turn has gone on without it, so there is no further retry
         self.end_recorded = False  # its turn has recorded its end
+        self.rate_limited = False  # it waits for a token of its tool's rate
         self.waiting = False  # for its next attempt to begin: it can be ended without an effect
         self.verifying = False  # its tool has ended, and it is not known yet whether it has acted
         self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun

@@ -1,6 +1,6 @@
 """The order of the protections around one call, from its first obstacle or failure to its outcome.
 
-The order: limits of the turn, availability, rate hold, breaker, (slot and attempt: the driver's), retry within its budget, fallbacks. A call
+The order: limits of the turn, availability, rate hold, rate limit, breaker, (slot and attempt: the driver's), retry within its budget, fallbacks. A call
 that succeeds at once does not come here.
 
 Rules
@@ -113,7 +113,9 @@ class Pipeline(WriteSteps):
             if isinstance(decision, Verified):
                 return (yield from self._succeed_verified(decision, fault))
             if decision.strategy == "retry" and (decision.delay or self._may_act_since(fault)):
+                self._call.rate_limited = fault.rule == builtin_faults.RATE_LIMIT
                 decision = yield from self._prepare_retry(decision, fault)
+                self._call.rate_limited = False
             if decision.strategy == "retry":
                 result = None
                 continue
@@ -267,6 +269,8 @@ class Pipeline(WriteSteps):
                 yield Report(candidate, ticket, verdict_on(fault, entered=result.entered), fault)
             if candidate.has_lesson:
                 yield Learn(candidate, result.ended, worked=False)
+        elif fault.rule == builtin_faults.RATE_LIMIT and ticket is None:
+            yield Report(candidate, None, "neutral")  # gives the reserved token back
         elif ticket is not None:  # refused between two attempts
             yield Report(candidate, ticket, "failure" if candidate.attempts.made else "neutral", fault)
 

@@ -26,6 +26,7 @@ from failsoft.core.resilience.error_handler import (
     refuse_retry,
 )
 from failsoft.core.resilience.fallback import forbids_fallback
+from failsoft.core.resilience.rate_limit import plan_turn
 from failsoft.core.resilience.retry import NoRetry, Retry, Wish, veto_retry
 from failsoft.observe import events
 from failsoft.runtime.call.candidate import Candidate, verdict_on
@@ -234,13 +235,15 @@ class Recovery(Verification):
         return fault, standing, retry
 
     def _plan_refused(self, fault: Fault) -> Generator[Step, Any, tuple[Standing, Retry | NoRetry]]:
-        """Only the end of a rate hold is worth waiting for."""
+        """Only the end of a rate hold and the next token of a rate limit are worth waiting for."""
         candidate = self._candidate
         candidate.probing = False
         standing: Standing = yield Assess(candidate, fault, None, None, "neutral", hold=False)
         self._take_in(standing, fault)
         if fault.rule == builtin_faults.CIRCUIT_OPEN:
             return standing, NoRetry("circuit open")
+        if fault.rule == builtin_faults.RATE_LIMIT and fault.retry_after is not None and not standing.abandoned:
+            return standing, plan_turn(fault.retry_after, turn_left=standing.turn_left)
         if fault.rule != builtin_faults.RATE_HOLD or fault.retry_after is None or standing.abandoned:
             return standing, NoRetry(fault.reason)
         retry = candidate.plan_wait(

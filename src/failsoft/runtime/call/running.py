@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: a timer must not be armed again for 0 s
 
-WaitsFor = Literal["tool", "next attempt", "verify"]
+WaitsFor = Literal["tool", "next attempt", "rate limit", "verify"]
 
 
 class RunningCall(NamedTuple):
@@ -41,7 +41,7 @@ class RunningCall(NamedTuple):
     since: str  # ISO time
     seconds: float  # so far
     attempt: int  # the number of the current attempt
-    waits_for: WaitsFor  # the tool's answer, the start of the next attempt (backoff, a slot, a worker), or verify
+    waits_for: WaitsFor  # the tool's answer, the start of the next attempt (backoff, a slot, a worker), the tool's rate, or verify
 
 
 class _Found(NamedTuple):
@@ -108,6 +108,8 @@ def _of_call(call: Call) -> _Found:
     turn_id = None if call.turn is None else call.turn.id
     waits_for: WaitsFor = "verify" if call.verifying else "tool" if call.is_running else "next attempt"
     attempt = call.attempts + (waits_for == "next attempt")
+    if call.rate_limited and waits_for == "next attempt":
+        waits_for = "rate limit"
     name = call.shown_id
     key = (turn_id or call.tool.id, name)
     parent_id = None if call.parent is None else call.parent.shown_id

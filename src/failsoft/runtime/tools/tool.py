@@ -19,6 +19,7 @@ from failsoft.errors import ManifestError
 from failsoft.runtime.execution.bulkhead import Bulkhead
 from failsoft.runtime.tools.description import description_of
 from failsoft.runtime.tools.health import ToolHealth
+from failsoft.runtime.tools.rate_buckets import RateBuckets
 
 if TYPE_CHECKING:
     from failsoft.core.effects.recognition import ToolEffect
@@ -66,6 +67,7 @@ class Tool:
         "label",
         "options",
         "queue",
+        "rate_buckets",
         "safe_to_repeat",
         "slots",
         "target",
@@ -99,6 +101,7 @@ class Tool:
         self._take_effect(know_effect(options, undeclared="as_specified"))  # registration reads the description, too
         self.health = ToolHealth(options.breaker)
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
+        self.rate_buckets = None if options.rate is None else RateBuckets(options.rate)
         self.queue: Queue | None = None  # of the event loop used last
         self.guarded: Callable[..., Any] = fn
         self.by_name: FastCall | None = None  # the fast path of an async tool, unless it writes
@@ -114,6 +117,7 @@ class Tool:
         # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
         special = (
             self.slots,
+            self.rate_buckets,
             self.target,
             command,
             options.output,
