@@ -53,7 +53,7 @@ _INSTALL = re.compile(r"(make(?: [a-z-]+)?|(?:python -m )?pip install .*|git clo
 _SHELL = set("|<>&;$`*")
 # What a command of a page may see of the environment: the rest (CI, PYTEST_…, COLUMNS) changes what programs print.
 _READERS_OWN = {"HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}
-_BARS = "█▒╱▆▓░┄✗!▶◆╳○┃"
+_BARS = "█▒╱▆▓░┄≈✗!▶◆╳○┃"
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\b\d\d:\d\d:\d\d\.\d+"), "<when>"),
     (re.compile(r"\b\d+(\.\d+)? ?m?s\b"), "<time>"),

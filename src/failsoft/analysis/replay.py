@@ -17,7 +17,7 @@ Why: a record explains a decision only if the decision can be repeated from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
@@ -146,12 +146,13 @@ def replay_cascades(events: Iterable[Record]) -> list[Cascaded]:
 class _Turn:
     """State of a turn while its events are read."""
 
-    def __init__(self, events: Iterable[Record]) -> None:
+    def __init__(self, events: Sequence[Record]) -> None:
         ends: dict[str, str] = {}  # each call's first end; a success after CallLeft is late
         for event in events:
             if event["event_type"] in ("CallSucceeded", "CallLeft"):
                 ends.setdefault(event["call_id"], event["event_type"])
         self._good = {id for id, end in ends.items() if end == "CallSucceeded"}  # calls that succeeded in time
+        self._lost = {event["call_id"] for event in events if event.get("value_known") is False}  # without their value
         self._ran: set[str] = set()  # calls that ran
         self._helped: set[str] = set()  # calls that got a default
         self._roots: dict[str, str | None] = {}  # roots of skipped calls
@@ -180,7 +181,7 @@ class _Turn:
         because = event["because"]
         if because is None:  # skipped for lack of time
             return _compare(event, id, recorded, "skip" if self._expired else "run")
-        again: Fate | None = "run" if because in self._good else "skip" if self._expired else _judge(event)
+        again: Fate | None = "run" if because in self._good - self._lost else "skip" if self._expired else _judge(event)
         return _compare(event, id, recorded, again, self._roots.get(because, because))
 
     def _ran_all_the_same(self, ended: Record) -> Iterator[Cascaded]:

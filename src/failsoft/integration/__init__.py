@@ -64,7 +64,8 @@ Its parts, in the order of an adapter's work:
   too. ``control`` lists the exceptions that the framework uses for control flow: they are raised unchanged.
 - **Group** the calls of one run: ``Runtime.agent_run`` with the framework's own object for the run. ``open_turn`` is for a
   run that the adapter itself encloses.
-- **Answer** the model with ``outcome.value`` or ``outcome.explanation.model``. ``explain_dangling``, or
+- **Answer** the model with ``outcome.value``, or with ``outcome.explanation.model`` if the call has not succeeded or its
+  value is not known (``outcome.value_known``). ``explain_dangling``, or
   ``explain_unanswered_async`` on an event loop, answers calls whose run was interrupted.
 - **Block** without hanging at exit: ``use_daemon_threads`` and ``executor_of`` run a framework's blocking tools on
   daemon threads.

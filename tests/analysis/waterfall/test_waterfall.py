@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from tests.fakes import AUTH, DOWN, ONCE, Scripted, Takes, virtual
+from tests.fakes import AUTH, DOWN, ONCE, RESET, Scripted, Takes, virtual
 
-from failsoft import Decision, Runtime, TurnReport, partial
+from failsoft import Decision, Runtime, TurnReport, Verified, partial
 from failsoft.analysis.waterfall import build
 from failsoft.analysis.waterfall.row_text import describe_row, sum_up
 from failsoft.analysis.waterfall.terminal import summarise
@@ -337,3 +337,34 @@ def test_every_event_that_is_read_exists() -> None:
 
     there = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
     assert {*_READERS, "LateResult", "TurnTimedOut", "TurnEnded"} <= there
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "result"),
+    [
+        (Verified.happened(1), "failed 0.5 s · verified 1.3 s", "ok, verified"),
+        (Verified.happened(), "failed 0.5 s · verified 1.3 s", "ok, verified, value lost"),
+        (Verified.none(), "failed 0.5 s · verified 1.3 s · waited 0.1 s · worked 0.5 s", "ok, 2 attempts"),
+        (Verified.unknown("no answer"), "failed 0.5 s · verified 1.3 s", "UNAVAILABLE, may have acted"),
+    ],
+    ids=["happened", "lost", "none", "unknown"],
+)
+@virtual
+async def test_the_time_for_verify_is_shown_after_the_attempt(answer: Verified, said: str, result: str) -> None:
+    async def verify(arguments: Any, key: Any, fault: Any) -> Verified:
+        await asyncio.sleep(0.3)
+        return answer
+
+    rt = Runtime()
+    retry = {"initial_delay": "100ms", "jitter_percent": 0}
+    rt.add(Scripted(Takes(0.5, RESET), Takes(0.5, "paid")), id="pay", verify=verify, retry=retry)
+    async with rt.turn() as turn:
+        turn.call("pay")
+    drawn = turn.report.waterfall()
+    assert "≈≈ finding out what happened" in picture(turn.report)
+    (row,) = drawn.rows
+    assert (sum_up(row), summarise(row)) == (said, result)
+    described = "asked verify what happened, answered after 1.3 s: " + answer.answer
+    assert any(described in line for line in describe_row(row))
+    assert drawn.verdict.seconds("verifying") == pytest.approx(1.3)
+    assert 'class="verifying"' in drawn.to_html()

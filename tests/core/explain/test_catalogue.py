@@ -142,6 +142,10 @@ def test_every_key_is_read_by_something() -> None:
         *(Outcome(f"after {tool}", tool, "skipped", root=root) for root, tool in zip("abab", "ijkl", strict=True)),
         Outcome("a", "a", "failed"),
     ]
+    lost: Outcome[Any] = Outcome("lost", "lost", "succeeded", via="verify")
+    lost.lose_value()
+    after = Outcome("lost", "x", "skipped", root="lost", fault=builtin_faults.dependency_lost("lost", "lost"))
+    outcomes = [Outcome("found", "found", "succeeded", 1, via="verify"), lost, after, *outcomes]
     for outcome in outcomes:
         for safe in (True, False, None):
             explain(outcome, texts, known=KnownEffect("write", "declared", "", safe))

@@ -6,7 +6,7 @@ import pytest
 from tests.core.turn.turn_by_id import Cancel, Leave, RecordLate, Skip, Start, TurnById
 
 from failsoft.core.model.outcome import Status
-from failsoft.core.turn.machine import Node
+from failsoft.core.turn.machine import Node, TurnMachine
 from failsoft.errors import TurnError
 
 BAD_ENDS: tuple[Status, ...] = ("failed", "skipped", "timed_out", "cancelled")
@@ -548,3 +548,18 @@ def test_a_dependency_named_twice_is_waited_for_once(turn: TurnById) -> None:
         turn.machine.add(second)
     assert turn.finish("a", "succeeded") == [Start("b", {})]
     assert turn.statuses == {"a": "succeeded", "b": "running"}
+
+
+def test_a_call_without_a_known_value_fails_those_that_need_it_and_starts_those_that_wait_for_its_end() -> None:
+    machine: TurnMachine[Node] = TurnMachine()
+    first, needs, waits = Node("first"), Node("needs", {"first": ["x"]}), Node("waits", {"first": []})
+    machine.add_all([first, needs, waits])
+    commands = machine.finish(first, "succeeded", value_known=False)
+    assert [(type(command).__name__, command.call.id) for command in commands] == [
+        ("Skip", "needs"),
+        ("Start", "waits"),
+    ]
+    later, after = Node("later", {"first": ["x"]}), Node("after", {"first": []})
+    assert [type(command).__name__ for command in machine.add(later)] == ["Skip"]
+    assert [type(command).__name__ for command in machine.add(after)] == ["Start"]
+    assert machine.valueless == 1

@@ -12,6 +12,7 @@ import pytest
 from tests.fakes import NOT_FOUND, OFTEN, RESET, Scripted, Takes, real, virtual
 
 from failsoft import ManifestError, NothingDone, Outcome, Runtime, Verified
+from failsoft.analysis.replay import replay_cascades
 from failsoft.testing import check_driver
 
 
@@ -389,3 +390,85 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], problem
         with pytest.raises(ManifestError) as refused:
             Runtime().add(pay, **options, **more)
         assert problem in str(refused.value)
+
+
+# --- calls that depend on it ------------------------------------------------------------------------------------------
+
+
+async def order(answer: Verified, required: bool | None = None, **options: Any) -> tuple[Runtime, Any, dict[str, Any]]:
+    rt = Runtime()
+    rt.add(Scripted(RESET), id="pay", verify=Answers(answer))
+    rt.add(Scripted("sent"), id="send_receipt", idempotent=False, **options)
+    rt.add(Scripted("thanked"), id="thank", idempotent=False)
+    async with rt.turn(id="t1") as turn:
+        paid = turn.call("pay")
+        sent = turn.call("send_receipt", {"receipt": paid}, required=required)
+        thanked = turn.call("thank", depends_on=[paid])
+        await paid
+        later = turn.call("send_receipt", {"receipt": paid}, id="later")
+        also = turn.call("thank", depends_on=[paid], id="also")
+    handles = {"pay": paid, "sent": sent, "thanked": thanked, "later": later, "also": also}
+    return rt, turn.report, {name: handle.outcome for name, handle in handles.items()}
+
+
+@virtual
+async def test_calls_that_need_a_lost_value_are_treated_as_after_a_failure() -> None:
+    rt, report, ended = await order(Verified.happened())
+    assert {name: outcome.status for name, outcome in ended.items()} == {
+        "pay": "succeeded",
+        "sent": "skipped",
+        "thanked": "succeeded",
+        "later": "skipped",
+        "also": "succeeded",
+    }
+    assert ended["sent"].root == ended["pay"].id
+    assert "whose result is lost" in ended["sent"].explanation.model
+    assert "Do not call pay again" in ended["sent"].explanation.model
+    assert "went through" in ended["sent"].explanation.user
+    assert "didn’t work" not in report.message
+    assert "because the result of pay is lost" in report.message
+    assert records(rt, "TurnEnded")[0]["succeeded"] == 3
+    assert ended["pay"].id not in report.results
+    again = replay_cascades(records(rt, "CallSkipped") + [event.to_dict() for event in rt.events()])
+    assert all(cascade.same for cascade in again)
+
+
+@virtual
+async def test_calls_that_need_a_value_that_was_found_get_it() -> None:
+    _, _, ended = await order(Verified.happened("receipt 7"))
+    assert {outcome.status for outcome in ended.values()} == {"succeeded"}
+
+
+@virtual
+async def test_defaults_and_required_apply_to_a_lost_value() -> None:
+    _, _, ended = await order(Verified.happened(), defaults={"receipt": "none yet"})
+    assert ended["sent"].status == ended["later"].status == "succeeded"
+    _, report, ended = await order(Verified.happened(), required=True)
+    assert (ended["sent"].status, ended["sent"].escalated) == ("skipped", True)
+    assert len(report.escalations) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Verified.happened(3), "a check found that it took effect. Do not call it again."),
+        (Verified.happened(), "Its result is lost. Do not call it again"),
+        (Verified.none(), "It had no effect."),
+        (Verified.unknown(), "It may already have taken effect"),
+    ],
+    ids=["happened", "lost", "none", "unknown"],
+)
+@virtual
+async def test_the_model_is_told_what_was_found_out(answer: Verified, words: str) -> None:
+    outcome, _, _ = await call((RESET,), Answers(answer), retry={"max_attempts": 1})
+    assert words in outcome.explanation.model
+    warned = "may have gone through" in outcome.explanation.user
+    assert warned is (answer.answer == "unknown")
+
+
+def test_a_tool_that_streams_cannot_be_verified() -> None:
+    async def stream() -> Any:
+        yield 1
+
+    with pytest.raises(ManifestError, match="verify: the tool streams"):
+        Runtime().add(stream, verify=Answers(None))

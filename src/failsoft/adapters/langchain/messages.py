@@ -16,7 +16,7 @@ from failsoft.core.model.outcome import Outcome
 def translate(id: str | None, outcome: Outcome[Any]) -> Any:
     if outcome.status != "succeeded":
         return to_message(id, outcome)
-    value = outcome.value
+    value = outcome.value if outcome.value_known else outcome.explanation.model
     remark = outcome.remark
     if outcome.via == outcome.tool and not remark:
         return value

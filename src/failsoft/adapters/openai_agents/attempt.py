@@ -116,7 +116,8 @@ def _was_raised_by_sdk(error: Exception) -> bool:
 
 def format_success(outcome: Outcome[Any]) -> Any:
     """Format a success for the SDK; mention what is missing from a partial one, and that a call makes no progress."""
-    value, remark = outcome.value, outcome.remark
+    value = outcome.value if outcome.value_known else outcome.explanation.model
+    remark = outcome.remark
     if not remark:
         return value
     parts = value if isinstance(value, list) and value else [value]

@@ -220,6 +220,8 @@ def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
     text = _text(outcome)
     if outcome.status != "succeeded":
         return Answer(text, failed=True)
+    if not outcome.value_known:
+        return Answer(text, text)
     missing_text = outcome.remark
     value = None
     if call.form in (GEMINI, GEMINI_REST):  # the only formats that take data
@@ -228,7 +230,7 @@ def _answer(call: Asked, outcome: Outcome[Any]) -> Answer:
 
 
 def _text(outcome: Outcome[Any]) -> str:
-    if outcome.status != "succeeded":
+    if outcome.status != "succeeded" or not outcome.value_known:
         return outcome.explanation.model
     text = outcome.value if isinstance(outcome.value, str) else _json(outcome.value)
     return _sendable(f"{text}\n{outcome.remark}" if outcome.remark else text)

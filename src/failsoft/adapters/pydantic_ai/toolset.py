@@ -159,6 +159,8 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         finally:
             around.apply()
             give_back(failures)
+        if not outcome.value_known:
+            return outcome.explanation.model
         if outcome.status == "succeeded":
             return _with_remark(outcome.value, outcome.remark) if outcome.remark else outcome.value
         if outcome.status == "cancelled":

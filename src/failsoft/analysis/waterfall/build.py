@@ -8,6 +8,8 @@ Rules
   (``held``). It lasts until the next attempt, whatever was planned.
 - ``queued`` is the recorded ``queued_ms``: the attempt waited for a slot, a thread or a process. A busy event loop does
   not count.
+- ``verifying`` follows the failed attempt: the delay and the time until ``verify`` answered. Its event comes before the
+  attempt's, because the decision about the attempt depends on it.
 - After a call was abandoned at the deadline, events change only ``late``.
 - The critical path runs backwards from the call that ended last: to its dependency that ended last; from a call without
   dependencies to the last call that ended before it began, because the turn's body waited for that call.
@@ -115,6 +117,7 @@ class _Call:
         self.row = Row(id, fields.get("tool_id") or "", parent=fields.get("parent_id"))
         self._abandoned_at: float | None = None
         self._running_since: float | None = None  # start of the attempt last reported as running
+        self._verifying: Segment | None = None  # after the attempt whose event comes next
 
     def finish(self, now: float) -> Row:
         """Return the row. A call that has not ended runs until ``now``."""
@@ -169,8 +172,24 @@ class _Call:
         else:
             self._attempt(kind, at, fields, fields.get("error", ""))
             self._decided(fields)
+        at = self._add_verifying(at)
         if fields.get("decision") == "retry":
             self._wait("waiting", at, fields)
+
+    def verified(self, at: float, fields: Fields) -> None:
+        took = (fields.get("delay_ms", 0.0) + fields.get("duration_ms", 0.0)) / 1000
+        tool, reason = fields.get("tool_id") or self.row.tool, fields.get("reason")
+        text = f"{fields.get('answer', '')}: {reason}" if reason else fields.get("answer", "")
+        self._verifying = Segment("verifying", tool, round(max(0.0, at - took), 6), at, text)
+
+    def _add_verifying(self, at: float) -> float:
+        """Add the time for ``verify`` after the attempt that it was about; return when it ended, else ``at``."""
+        made, self._verifying = self._verifying, None
+        if made is None:
+            return at
+        start = max([made.start, *(segment.end for segment in self.row.segments)])
+        self._change(segments=(*self.row.segments, made._replace(start=start, end=max(start, made.end))))
+        return max(at, made.end)
 
     def held(self, at: float, fields: Fields) -> None:
         self._wait("held", at, fields)
@@ -206,9 +225,20 @@ class _Call:
         self._change(ticks=(*self.row.ticks, tick))
 
     def succeeded(self, at: float, fields: Fields) -> None:
-        if fields.get("duration_ms") or not self.row.partial:  # the part may be from an earlier attempt
+        verified = fields.get("via") == "verify"
+        self._add_verifying(at)
+        if not verified and (
+            fields.get("duration_ms") or not self.row.partial
+        ):  # the part may be from an earlier attempt
             self._attempt("ok", at, fields)
-        self._change(status="succeeded", via=fields["tool_id"], tool=fields.get("primary") or self.row.tool, code=None)
+        if verified:
+            self._change(value_known=fields.get("value_known") is not False)
+        self._change(
+            status="succeeded",
+            via="verify" if verified else fields["tool_id"],
+            tool=fields.get("primary") or self.row.tool,
+            code=None,
+        )
 
     def failed(self, _at: float, fields: Fields) -> None:
         acted = fields.get("effect") != "none" and fields.get("safe_to_repeat") is not True
@@ -245,6 +275,7 @@ class _Call:
 
 _READERS: dict[str, Callable[[_Call, float, Fields], None]] = {
     "ToolError": _Call.failed_once,
+    "EffectVerified": _Call.verified,
     "CallRefused": _Call.refused,
     "CallHeld": _Call.held,
     "LoopPrevented": _Call.answered,

@@ -78,7 +78,7 @@ summary:hover .call, details[open] { background: var(--mark); } .critical { bord
 .legend { display: flex; flex-wrap: wrap; gap: 6px 18px; margin: 14px 0; padding: 0; list-style: none; font-size: 12px; }
 .legend svg { width: 22px; height: 14px; display: inline-block; vertical-align: -2px; margin-right: 6px; }
 .ok, .useful { fill: var(--ok); } .fallback { fill: var(--fallback); } .failed, .timeout, .killed { fill: var(--failed); }
-.timeout { fill-opacity: .6; } .waiting { fill: url(#hatch); } .held { fill: url(#counter); } .queued { fill: url(#dots); } .left, .cancelled, .running, .unfinished { fill: var(--left); }
+.timeout { fill-opacity: .6; } .waiting { fill: url(#hatch); } .held { fill: url(#counter); } .queued { fill: url(#dots); } .verifying { fill: var(--queued); fill-opacity: .6; } .left, .cancelled, .running, .unfinished { fill: var(--left); }
 .left, .cancelled, .running, .unfinished { fill-opacity: .55; } .outside { fill: var(--line); }
 .end { fill: var(--ink); } .sign { font-size: 13px; text-anchor: middle; dominant-baseline: central; }
 .refused, .opened { fill: var(--failed); } .skipped { fill: var(--dim); } .hatch { stroke: var(--waiting); stroke-width: 3; }

@@ -15,19 +15,21 @@ from typing import Any, Literal, NamedTuple
 
 from failsoft.core.model.outcome import Status
 
-SegmentKind = Literal["ok", "failed", "timeout", "killed", "waiting", "held", "queued", "running", "left", "cancelled"]
-PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued")  # segments that are not attempts
+SegmentKind = Literal[
+    "ok", "failed", "timeout", "killed", "waiting", "held", "queued", "running", "left", "cancelled", "verifying"
+]
+PAUSES: tuple[SegmentKind, ...] = ("waiting", "held", "queued", "verifying")  # segments that are not attempts
 TickKind = Literal["refused", "opened", "skipped"]
 
 
 class Segment(NamedTuple):
-    """A part of a call's time: an attempt, or a wait (for the next attempt, for the service, or for a slot)."""
+    """A part of a call's time: an attempt, or a wait (for the next attempt, for the service, for a slot, for verify)."""
 
     kind: SegmentKind  # "left": abandoned while running; "held": waiting for the time that the service has named
     tool: str
     start: float
     end: float
-    text: str = ""  # the error
+    text: str = ""  # the error; the answer of verify
 
     @property
     def duration(self) -> float:
@@ -66,6 +68,7 @@ class Row:
     error: str = ""  # the last failure
     decision: str = ""  # what was done about it
     reason: str = ""  # why
+    value_known: bool = True  # False: it succeeded, as verify found out, and its value is lost
 
     @property
     def name(self) -> str:
@@ -117,6 +120,7 @@ class Row:
             "error": self.error,
             "decision": self.decision,
             "reason": self.reason,
+            **({} if self.value_known else {"value_known": False}),
         }
 
 

@@ -20,7 +20,7 @@ _SAID = {
     "left": "was left unfinished",
     "cancelled": "was cancelled",
 }
-_PAUSED = {"waiting": "waited", "held": "held back", "queued": "queued"}
+_PAUSED = {"waiting": "waited", "held": "held back", "queued": "queued", "verifying": "verified"}
 
 
 def describe_row(row: Row) -> Iterator[str]:
@@ -47,6 +47,8 @@ def _describe_segment(segment: Segment, number: int) -> str:
     if segment.kind == "queued":
         return f"{when}: waited {say_seconds(segment.duration)} for a place to run"
     text = f": {segment.text}" if segment.text else ""
+    if segment.kind == "verifying":
+        return f"{when}: asked verify what happened, answered after {say_seconds(segment.duration)}{text}"
     return f"{when}: attempt {number}, {segment.tool} {_SAID[segment.kind]} after {say_seconds(segment.duration)}{text}"
 
 

@@ -35,6 +35,7 @@ FORMS: dict[SegmentKind, tuple[str, str]] = {  # a segment's cells, and its last
     "waiting": ("╱", "╱"),
     "held": ("╲", "╲"),
     "queued": ("┄", "┄"),
+    "verifying": ("≈", "≈"),
     "running": ("▓", "▓"),
     "left": ("▓", "▶"),
     "cancelled": ("▓", "■"),
@@ -50,6 +51,7 @@ LEGEND: tuple[tuple[str, CellKind, str], ...] = (
     ("╱╱", "waiting", "waiting"),
     ("╲╲", "held", "held back by a rate limit"),
     ("┄┄", "queued", "waiting for a place to run"),
+    ("≈≈", "verifying", "finding out what happened"),
     (FALLBACK, "fallback", "worked, by another tool"),
     ("◆", "opened", "circuit opened"),
     ("╳", "refused", "refused"),
@@ -131,6 +133,8 @@ def _open(row: Row) -> str:
         return "waiting to try again"
     if row.segments[-1].kind == "held":
         return "held back by a rate limit"
+    if row.segments[-1].kind == "verifying":
+        return "verified"
     return "running" if row.attempts == 1 else f"running, attempt {row.attempts}"
 
 
@@ -223,7 +227,9 @@ def label(at: float, step: float) -> str:
 
 def _good(row: Row) -> list[str]:
     words = ["ok, in part" if row.partial else "ok"]
-    if row.via is not None and row.via != row.tool:
+    if row.via == "verify":
+        words.append("verified" if row.value_known else "verified, value lost")
+    elif row.via is not None and row.via != row.tool:
         words[0] += f" by {row.via}"
     elif row.attempts > 1:
         words.append(f"{row.attempts} attempts")

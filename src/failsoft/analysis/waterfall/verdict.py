@@ -18,7 +18,7 @@ from failsoft.analysis.waterfall.model import PAUSES
 if TYPE_CHECKING:
     from failsoft.analysis.waterfall.model import Segment, SegmentKind, Timeline
 
-TimeKind = Literal["failed", "waiting", "held", "queued", "unfinished", "useful", "outside"]
+TimeKind = Literal["failed", "waiting", "held", "verifying", "queued", "unfinished", "useful", "outside"]
 
 _KINDS: dict[SegmentKind, TimeKind] = {
     "ok": "useful",
@@ -28,15 +28,17 @@ _KINDS: dict[SegmentKind, TimeKind] = {
     "waiting": "waiting",
     "held": "held",
     "queued": "queued",
+    "verifying": "verifying",
     "running": "unfinished",
     "left": "unfinished",
     "cancelled": "unfinished",
 }
-_ORDER: tuple[TimeKind, ...] = ("failed", "waiting", "held", "queued", "unfinished", "useful", "outside")
+_ORDER: tuple[TimeKind, ...] = ("failed", "waiting", "held", "verifying", "queued", "unfinished", "useful", "outside")
 KINDS: dict[TimeKind, str] = {  # labels
     "failed": "failed attempts",
     "waiting": "waiting to retry",
     "held": "held back by a rate limit",
+    "verifying": "finding out what happened",
     "queued": "waiting for a place to run",
     "unfinished": "unfinished",
     "useful": "useful",
@@ -72,7 +74,7 @@ class Verdict(NamedTuple):
         """The tool whose failures and waits took most time over all calls."""
         lost: dict[str, Share] = {}
         for share in self.work:
-            if share.kind in ("failed", "waiting", "held") and share.tool is not None:
+            if share.kind in ("failed", "waiting", "held", "verifying") and share.tool is not None:
                 so_far = lost.get(share.tool, Share("failed", 0.0, share.tool))
                 seconds, attempts = so_far.seconds + share.seconds, so_far.attempts + share.attempts
                 lost[share.tool] = so_far._replace(seconds=seconds, attempts=attempts)
@@ -161,6 +163,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
         *(_say_failed(group) for group in _groups(by_kind["failed"])),
         *_say_sum(by_kind["waiting"], "waiting to try again"),
         *_say_sum(by_kind["held"], "held back by a rate limit"),
+        *_say_sum(by_kind["verifying"], "finding out what happened"),
         *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
         *_say_sum(by_kind["unfinished"], "unfinished"),
         *_say_sum(by_kind["useful"], "useful"),

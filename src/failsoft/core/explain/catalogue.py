@@ -13,7 +13,7 @@ the same keys. Missing keys keep the English text::
     }
 
 ``user``, ``model`` and ``operator`` are the audiences. The part after the dot says what happened: a fault's rule
-(``circuit_open``) or category (``tool_transient``), or ``succeeded``, ``partial``, ``skipped``, ``no_time``,
+(``circuit_open``) or category (``tool_transient``), or ``succeeded``, ``verified``, ``partial``, ``skipped``, ``no_time``,
 ``timed_out`` or ``cancelled``. The most specific key wins: tool with event, then tool, then event. ``retry`` (a part of
 the model's text) and ``steps`` (a part of the operator's) are chosen by rule or category too.
 
@@ -52,6 +52,9 @@ ENGLISH: Texts = {
     "user.tool_transient": "I couldn’t reach {label} right now. It may work if we try again {when}.",
     "user.tool_validation": "For {label} I need {wanted}.",
     "user.succeeded": "Completed {label}.",
+    "user.verified": "Completed {label}. I checked, because its answer was lost.",
+    "user.verified_without_value": "{Label} went through. I checked, but its result is lost.",
+    "user.skipped_without_value": "I skipped {label} because the result of {root} is lost. {root} itself went through.",
     "user.partial": "Completed {label}, but a part of it is missing.",
     "user.skipped": "I skipped {label} because {root} didn’t work.",
     "user.no_time": "There was no time left for {label}.",
@@ -75,6 +78,14 @@ ENGLISH: Texts = {
         "{tool} has now returned the same result to the same call {repeats} times within a minute. Calling it again brings "
         "nothing new: use the result, or do something else."
     ),
+    "model.verified": "{tool} succeeded: its answer was lost, and a check found that it took effect. Do not call it again.",
+    "model.verified_without_value": (
+        "{tool} succeeded: a check found that it took effect. Its result is lost. Do not call it again for the result: look "
+        "it up with another tool, or tell the user."
+    ),
+    "model.skipped_without_value": (
+        "{tool} was not run: it needs the result of {root}, which succeeded but whose result is lost. It had no effect. {retry}"
+    ),
     "model.partial": "{tool} succeeded in part. Missing, as data: {data}",
     "model.skipped": "{tool} was not run, because {root} failed. It had no effect. {retry}",
     "model.no_time": "{tool} was not run: the time for this turn was up. It had no effect. {retry}",
@@ -87,6 +98,7 @@ ENGLISH: Texts = {
     "retry.tool_misconfigured": "Do not call it again: only the operator can fix its setup. Tell the user.",
     "retry.internal_contract_bug": "Do not call it again: its code is at fault, not the arguments. Tell the user.",
     "retry.dependency_failed": "Calling it again helps only once {root} works.",
+    "retry.dependency_lost": "Call it yourself once you have found that result. Do not call {root} again.",
     "retry.turn_timed_out": "Call it again in the next turn if it is still needed.",
     "retry.turn_call_limit": ("Make no more calls in this turn: answer with what you have, and say what is missing."),
     "retry.tool_call_limit": (
@@ -118,6 +130,14 @@ ENGLISH: Texts = {
     "operator.nested": "In {path}: {inside}",
     "operator.no_offer": "{tool} was not run: there was no retry offer for it in this thread. To do: nothing.",
     "operator.succeeded": "{tool} succeeded{tries}.",
+    "operator.verified": "{tool} succeeded{tries}: its answer was lost, and verify found that it took effect.",
+    "operator.verified_without_value": (
+        "{tool} succeeded{tries}: its answer was lost, and verify found that it took effect, but not the value. To do: let "
+        "verify return the value if calls depend on it."
+    ),
+    "operator.skipped_without_value": (
+        "{tool} was not run: it needs the result of {root}, which succeeded but whose result is lost. To do: see there."
+    ),
     "operator.partial": "{tool} succeeded in part{tries}. Missing: {message}",
     "operator.skipped": "{tool} was not run, because {root} failed. To do: see there.",
     "operator.no_time": "{tool} was not run: the turn’s time was up. To do: {steps}",
@@ -164,6 +184,7 @@ ENGLISH: Texts = {
     "turn.skipped.several": "{labels} were skipped",
     "turn.so": "{clause}, so {skipped}",
     "turn.because": "{skipped} because {root} didn’t work",
+    "turn.because_lost": "{skipped} because the result of {root} is lost",
     "turn.nothing": "There was nothing to do",
     "turn.incomplete": "{label} (in part)",
     "turn.times": "{label} ({n} times)",

@@ -34,7 +34,7 @@ from failsoft.core.explain.catalogue import (
     say_when,
 )
 from failsoft.core.explain.named_inputs import find_inputs
-from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, quote
+from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, is_dependency_lost, quote
 from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.json_values import shown
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 MODEL_LENGTH = 500
 USER_LENGTH = 1000  # limit for a text phrased by the application
+
+VERIFY = "verify"  # ``Outcome.via`` of a call that ``verify`` found to have happened
 
 _QUOTED = frozenset({"tool_unavailable", "internal_contract_bug"})  # their user sentences are fixed
 
@@ -227,8 +229,14 @@ def _find_text(outcome: Outcome[Any], fault: Fault | None, audience: str, texts:
 def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
     """Names for what happened, the most specific first."""
     if outcome.status == "succeeded":
-        return ("succeeded",) if outcome.missing is None else ("partial",)
+        if outcome.missing is not None:
+            return ("partial",)
+        if outcome.via != VERIFY:
+            return ("succeeded",)
+        return ("verified", "succeeded") if outcome.value_known else ("verified_without_value", "succeeded")
     if outcome.status == "skipped":
+        if fault is not None and is_dependency_lost(fault):
+            return ("skipped_without_value", "skipped")
         return ("no_time",) if outcome.root is None else ("skipped",)
     if outcome.status == "failed" and fault is not None:
         return fault.rule.removeprefix(NESTED), fault.category, "failed"
@@ -255,7 +263,7 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: Know
     if fault is not None:
         facts["code"], facts["category"] = fault.code.value, fault.category
         facts["rule"], facts["reason"], facts["message"] = fault.rule, fault.reason, fault.message
-        rule = fault.rule.removeprefix(NESTED)
+        rule = "dependency_lost" if is_dependency_lost(fault) else fault.rule.removeprefix(NESTED)
         check_first = fault.effect != "none" and fault.retryable and not known.safe
         again = "retry.check_first" if check_first else f"retry.{fault.category}"
         facts["retry"] = fill(pick(texts, f"retry.{rule}", again), facts)

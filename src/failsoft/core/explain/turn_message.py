@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from failsoft.core.classify.nested import find_origin
 from failsoft.core.explain.catalogue import ENGLISH, capitalise, enumerate_names, fill, say_when
 from failsoft.core.explain.explanation import say_wanted
-from failsoft.core.model.builtin_faults import PASSED_ON
+from failsoft.core.model.builtin_faults import PASSED_ON, is_dependency_lost
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -47,7 +47,7 @@ def compose(by_id: Mapping[str, Outcome[Any]], texts: Texts = ENGLISH, *, writes
     of = Counter(outcome.label for outcome in outcomes)
     clauses = _clauses(outcomes, texts, of)
     sentences: list[str] = []
-    if skipped and len(clauses) == 1:
+    if skipped and len(clauses) == 1 and not any(map(_has_lost_root, skipped)):
         clauses = [
             fill(texts["turn.so"], {"clause": clauses[0], "skipped": _several(skipped, "turn.skipped", texts, of)})
         ]
@@ -97,10 +97,17 @@ def _say_skipped(skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[An
     if len(by_root) > _MOST:
         return _several(skipped, "turn.skipped", texts, of)
     parts = [
-        fill(texts["turn.because"], {"skipped": _several(group, "turn.skipped", texts, of), "root": root})
+        fill(
+            texts["turn.because_lost" if all(map(_has_lost_root, group)) else "turn.because"],
+            {"skipped": _several(group, "turn.skipped", texts, of), "root": root},
+        )
         for root, group in by_root.items()
     ]
     return reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), parts)
+
+
+def _has_lost_root(outcome: Outcome[Any]) -> bool:
+    return outcome.fault is not None and is_dependency_lost(outcome.fault)
 
 
 def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]) -> list[str]:

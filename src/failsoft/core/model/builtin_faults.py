@@ -55,6 +55,7 @@ REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reas
 
 _NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "
+_LOST = "Result not known: "
 _MISFIT = "The arguments do not fit."
 _NAMED = re.compile(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: ([^.]+)\.)?")
 _NAME_ENDS = re.compile("[.,]")
@@ -263,10 +264,29 @@ def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Faul
     )
 
 
+def dependency_lost(root: str, label: str) -> Fault:
+    """Not run: a call that this one depends on has succeeded, as ``verify`` found out, but its value is lost."""
+    return Fault(
+        Code.FAILED_PRECONDITION,
+        "permanent",
+        "tool_validation",
+        "none",
+        f"{_LOST}{label} ({root})",
+        "A call cannot run without what it depends on",
+        DEPENDENCY_FAILED,
+    )
+
+
+def is_dependency_lost(fault: Fault) -> bool:
+    """True if the dependency has succeeded, and only its value is not known."""
+    return fault.rule == DEPENDENCY_FAILED and fault.message.startswith(_LOST)
+
+
 def failed_dependency(fault: Fault, root: str) -> str:
     """The label of the tool at the root of a ``dependency_failed`` fault; ``root`` for any other fault."""
-    named = fault.message.startswith(_DEPENDENCY) and fault.message.endswith(f" ({root})")
-    return fault.message[len(_DEPENDENCY) : -len(f" ({root})")] if named else root
+    prefix, _, rest = fault.message.partition(": ")
+    named = f"{prefix}: " in (_DEPENDENCY, _LOST) and rest.endswith(f" ({root})")
+    return rest.removesuffix(f" ({root})") if named else root
 
 
 def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:

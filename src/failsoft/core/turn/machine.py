@@ -4,6 +4,8 @@ Rules
 -----
 - A call starts when all its dependencies have succeeded, or when ``cascade`` replaces the failed ones by defaults.
 - Every call ends exactly once: it finishes, is skipped, is abandoned at the deadline, or is cancelled.
+- A call that succeeded without a known value starts the calls that only wait for its end. For those that need its value
+  it counts as failed.
 - A skipped call names its root: the call at the start of the chain, which ran and returned no value.
 - At the deadline running calls are abandoned and waiting calls are skipped. Calls added later are skipped at once. A
   result that an abandoned call returns later is recorded as late and changes nothing.
@@ -29,7 +31,7 @@ from failsoft.core.model.outcome import Status
 from failsoft.core.turn.cascade import cascade
 from failsoft.core.turn.cycles import find_cycles, say_cycle
 
-CallState = Status | Literal["new", "waiting", "running"]
+CallState = Status | Literal["new", "waiting", "running", "valueless"]  # the last: succeeded, its value is not known
 Needs = Mapping[str, Collection[str]]  # call id -> top-level arguments that its value fills; empty: ordering only
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -140,7 +142,7 @@ _Miss = tuple[C, C]  # a call, and its dependency that returned no value
 class TurnMachine(Generic[C]):
     """The state of one turn. Every method takes an event and returns the commands that follow from it."""
 
-    __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "no_failure_yet")
+    __slots__ = ("_calls", "_late", "_over", "_roots", "calls", "no_failure_yet", "valueless")
 
     def __init__(self) -> None:
         self._calls: dict[str, C] = {}
@@ -148,6 +150,7 @@ class TurnMachine(Generic[C]):
         self._roots: dict[C, C] = {}  # skipped call -> its root
         self._late: set[C] = set()  # abandoned or cancelled while running; each may still report once
         self._over: Literal["expired", "cancelled"] | None = None
+        self.valueless = 0  # calls that succeeded without a known value
         self.no_failure_yet = True  # and the turn is not over: a new call needs no check before it is dequeued
 
     def add(self, call: C) -> Sequence[Command[C]]:
@@ -204,16 +207,20 @@ class TurnMachine(Generic[C]):
         ready.reverse()
         return ready
 
-    def finish(self, call: C, status: Status) -> Sequence[Command[C]]:
-        """Record that a call has ended. The first failure activates all enqueued calls; the driver must drop its queue."""
+    def finish(self, call: C, status: Status, *, value_known: bool = True) -> Sequence[Command[C]]:
+        """Record that a call has ended.
+
+        The first failure, or unknown value, activates all enqueued calls; the driver must drop its queue.
+        """
         if call in self._late:
             self._late.remove(call)
             return () if status == "cancelled" else (RecordLate(call),)
-        if status == "succeeded":
+        if status == "succeeded" and value_known:
             return [Start(ready) for ready in self.succeed(call)]
         if call.state != "running":
             _refuse_end(call)
-        call.state = status
+        call.state = status if value_known else "valueless"
+        self.valueless += not value_known
         commands = self._judge(_misses(call))
         if self.no_failure_yet:
             self.no_failure_yet = False
@@ -258,6 +265,8 @@ class TurnMachine(Generic[C]):
             missing += 1
             if other.state in _OPEN:
                 other.dependants = call, other.dependants
+            elif other.state == "valueless" and not call.fills.get(need):
+                missing -= 1
             else:
                 failed += ((call, other),)
         if missing:
@@ -293,20 +302,28 @@ class TurnMachine(Generic[C]):
             if call.state != "waiting":
                 continue  # already skipped, for another dependency
             arguments = call.fills.get(need.id, ())
+            if need.state == "valueless" and not arguments:
+                commands += self._satisfy(call)
+                continue
             decision = "skip" if self._over else cascade(call.required, call.defaults, arguments)
             if decision == "substitute":
                 fill = {argument: call.defaults[argument] for argument in arguments}
                 call.substitutes = fill if call.substitutes is None else call.substitutes | fill
-                call.missing -= 1
-                if not call.missing:
-                    call.state = "running"
-                    commands.append(Start(call))
+                commands += self._satisfy(call)
                 continue
             call.state = "skipped"
             root = self._roots[call] = self._roots.get(need, need)
             commands.append(Skip(call, root, need, escalate=decision == "escalate"))
             misses += _misses(call)
         return commands
+
+    def _satisfy(self, call: C) -> list[Command[C]]:
+        """Count one dependency of a waiting call as satisfied. Start the call if that was the last one."""
+        call.missing -= 1
+        if call.missing:
+            return []
+        call.state = "running"
+        return [Start(call)]
 
 
 def _misses(call: C) -> list[_Miss[C]]:

@@ -135,6 +135,10 @@ class Tool:
         unchecked = command is not None or not options.check_types
         self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
         self._absent: set[str] = set()  # fallbacks that a warning has named
+        if options.verify is not None and self.kind in ("stream", "async stream"):
+            raise ManifestError(
+                "verify: the tool streams its value, which verify could not return: drop one of the two"
+            )
         if options.key_parameter is not None:
             self._refuse_missing_parameter(options.key_parameter)
         if options.defaults and (unknown := self.unknown_arguments(options.defaults)):

@@ -77,9 +77,9 @@ class Scheduler:
     def finish(self, handle: Handle[Any], outcome: Outcome[Any]) -> None:
         """End a call with its outcome. If it was abandoned or cancelled before, the outcome is only recorded as late."""
         turn, late = self.turn, handle.done()
-        if turn.machine.no_failure_yet and outcome.status != "succeeded":
+        if turn.machine.no_failure_yet and (outcome.status != "succeeded" or not outcome.value_known):
             self.forget_taken()
-        commands = turn.machine.finish(handle, outcome.status)
+        commands = turn.machine.finish(handle, outcome.status, value_known=outcome.value_known)
         if not late:
             turn.resolve(handle, outcome)
         self.perform(commands)

@@ -374,7 +374,7 @@ class Turn(TurnState):
                 handle.task, handle.context = None, EMPTY
                 if handle.call is not None:
                     handle.call.turn = past
-        self.emit_end(duration, len(results), needs)
+        self.emit_end(duration, len(results) + self.machine.valueless, needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
             message=self._message or self.engine.texts.compose_turn_message, trace=partial(self.engine.log.trace.events_of, self._events),

@@ -18,7 +18,7 @@ import os
 import sys
 from contextlib import suppress
 
-_NEAREST = dict(zip("█▒▓░▆╱╲┄✗†▶■◆╳○┃→…·↳’‘“”–—", "#%=.@/\\-x+>@*Xo|>~.>''\"\"--", strict=True))
+_NEAREST = dict(zip("█▒▓░▆╱╲┄≈✗†▶■◆╳○┃→…·↳’‘“”–—", "#%=.@/\\-~x+>@*Xo|>~.>''\"\"--", strict=True))
 _HANDLER = "failsoft.nearest"
 
 
