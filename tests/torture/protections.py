@@ -135,8 +135,8 @@ PROTECTIONS: dict[int, Protection] = {
     21: Protection(
         "a failed call ends alone",
         "runtime/turn/scheduler.py",
-        "        commands = turn.machine.finish(handle, outcome.status)\n",
-        "        commands = turn.machine.finish(handle, outcome.status)\n"
+        "        commands = turn.machine.finish(handle, outcome.status, value_known=outcome.value_known)\n",
+        "        commands = turn.machine.finish(handle, outcome.status, value_known=outcome.value_known)\n"
         '        if outcome.status == "failed":\n'
         "            commands = turn.machine.cancel()\n",
     ),
