@@ -107,6 +107,10 @@ SECTIONS = (
             "output": "{type: array}",
             "polling": "true",
             "max_repeats": "10",
+            "verify": "{tool: get_order, arguments: {order_id: $order_id}, happened_if: {status: paid}}",
+            "verify_delay": "2s",
+            "verify_timeout": "5s",
+            "verify_key": "reference",
         },
     ),
     Section(

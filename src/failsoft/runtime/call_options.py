@@ -69,7 +69,7 @@ class ToolKeywords(TypedDict, total=False):
     output: Any
     check_types: bool
     accept_partial: AcceptPartial
-    verify: Callable[..., Any]
+    verify: Callable[..., Any] | Mapping[str, Any]
     verify_delay: Duration
     verify_timeout: Duration
     verify_key: str | None

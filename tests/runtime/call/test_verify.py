@@ -472,3 +472,71 @@ def test_a_tool_that_streams_cannot_be_verified() -> None:
 
     with pytest.raises(ManifestError, match="verify: the tool streams"):
         Runtime().add(stream, verify=Answers(None))
+
+
+# --- by another tool --------------------------------------------------------------------------------------------------
+
+READ_BACK = {
+    "tool": "get_order",
+    "arguments": {"order_id": "$order_id"},
+    "happened_if": {"status": "paid"},
+    "none_if": {"$failed": "NOT_FOUND"},
+    "value": "$match.receipt",
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "value", "attempts"),
+    [
+        ({"status": "paid", "receipt": 7}, "succeeded", 7, 1),
+        (NOT_FOUND, "succeeded", "paid", 2),
+        ({"status": "open"}, "failed", None, 1),
+        (RESET, "failed", None, 1),
+    ],
+    ids=["happened", "none", "neither", "the read fails"],
+)
+@pytest.mark.parametrize("manifest", [False, True], ids=["code", "manifest"])
+@virtual
+async def test_a_tool_that_reads_can_be_asked(
+    found: Any, status: str, value: Any, attempts: int, manifest: bool
+) -> None:
+    rt = Runtime(manifest={"tools": {"pay": {"verify": READ_BACK}}}) if manifest else Runtime()
+    reader, paying = Scripted(found), Scripted(RESET, "paid")
+
+    async def pay(order_id: int) -> Any:
+        return await paying()
+
+    rt.add(pay, **({} if manifest else {"verify": READ_BACK}))
+    rt.add(reader, id="get_order", read_only=True)
+    with check_driver():
+        outcome = await rt.call("pay", {"order_id": 3}, id="c1")
+    assert (outcome.status, outcome.value, outcome.attempts) == (status, value, attempts)
+    children = [event.to_dict() for event in rt.events() if event.tool_id == "get_order"]
+    assert {child.get("parent_id") for child in children} == {"c1"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [({}, "get_order is not known to read"), (None, "there is no tool get_order; did you mean get_orders?")],
+    ids=["a write", "missing"],
+)
+@virtual
+async def test_only_a_tool_that_is_known_to_read_is_asked(reader: Any, reason: str) -> None:
+    rt = Runtime()
+    read = Scripted({"status": "paid"})
+    rt.add(read, id="get_orders" if reader is None else "get_order", idempotent=False)
+
+    async def pay(order_id: int) -> Any:
+        raise RESET
+
+    rt.add(pay, verify=READ_BACK)
+    await rt.call("pay", {"order_id": 3})
+    assert read.attempts == 0
+    assert records(rt, "EffectVerified")[0]["reason"].startswith(reason)
+
+
+def test_a_verify_that_refers_to_no_argument_is_refused() -> None:
+    async def pay(orderid: int) -> None: ...
+
+    with pytest.raises(ManifestError, match="verify: the function has no parameter 'order_id'; did you mean orderid"):
+        Runtime().add(pay, verify=READ_BACK)

@@ -24,6 +24,7 @@ from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import RetryOptions, ToolOptions
+from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.resilience.backoff import delay
 from failsoft.core.resilience.policy import Policy
 
@@ -71,9 +72,22 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
         if know_effect(options, undeclared=manifest.undeclared).safe is None and _attempts(options.retry) > 1:
             message = "its effects are not declared: say read_only: true, or idempotent: true or false"
             yield "warning", place, field, message
+        yield from _check_verify(options, manifest, tools, place, f"{field}.verify")
         yield from _check_defaults(options.required, options.defaults, place, field)
         yield from _check_retry(options.retry, place, f"{field}.retry")
         yield from _check_time(options, manifest.turn.timeout, place, field)
+
+
+def _check_verify(options: ToolOptions, manifest: Manifest, tools: _Tools, place: str, field: str) -> Iterator[Finding]:
+    if options.verify_key is not None and options.verify is None:
+        yield "warning", place, f"{field}_key", "there is no verify to use the key: give one, or use idempotency_key"
+    if not isinstance(options.verify, VerifyTool):
+        return
+    reader = options.verify.tool
+    yield from tools.find(reader, place, f"{field}.tool")
+    said = manifest.tools.get(reader)
+    if said is not None and know_effect(said.options, undeclared=manifest.undeclared).effect != "read":
+        yield "error", place, f"{field}.tool", f"{reader} is not known to read: say read_only: true there"
 
 
 def _check_defaults(required: bool | None, defaults: Layer, place: str, field: str) -> Iterator[Finding]:

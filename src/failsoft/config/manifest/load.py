@@ -15,7 +15,7 @@ from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.file_blocks import BookBlock, ManifestBlock, Memory
 from failsoft.config.manifest.problem import Path, raise_problems
 from failsoft.config.manifest.reading import Document, read
-from failsoft.config.manifest.tool_blocks import CodeBlock, FallbackBlock, OptionsBlock
+from failsoft.config.manifest.tool_blocks import FallbackBlock, OptionsBlock
 from failsoft.config.manifest.validate import parse
 from failsoft.core.effects.tool_effect import Undeclared
 from failsoft.core.explain.catalogue import Texts, find_problems
@@ -71,7 +71,7 @@ def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest
 
 def parse_options(options: Mapping[str, Any], *, place: str = "") -> Layer:
     """Parse a tool's options, written with any of a manifest's names, to a layer."""
-    layer: Layer = _parse(CodeBlock, options, place)
+    layer: Layer = _parse(OptionsBlock, options, place)
     return layer
 
 

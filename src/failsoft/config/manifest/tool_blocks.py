@@ -54,6 +54,8 @@ from failsoft.core.model.options import (
     Values,
     read_accept_partial,
 )
+from failsoft.core.model.verify_tool import SCHEMA as VERIFY
+from failsoft.core.model.verify_tool import read_verify
 
 ErrorCodes = tuple[ErrorCode, ...]
 
@@ -340,6 +342,12 @@ class OptionsBlock(SharedBlock):
     max_repeats: Annotated[int, Field(strict=True, ge=1, le=MOST_REPEATS)] | None = as_written(
         "Identical calls with an unchanged result, in a thread and a minute, after which the next is refused; null: no limit."
     )
+    verify: Annotated[Any, Read(read_verify, VERIFY)] = as_written(
+        "A tool that reads back what became of a write whose effect is unknown; in code also a function."
+    )
+    verify_delay: Delay = as_written("How long after the attempt verify is asked.")
+    verify_timeout: Duration = as_written("How long verify may take.")
+    verify_key: Text | None = as_written("The parameter that receives a key which only verify uses.")
 
     def layer(self) -> dict[str, Any]:
         layer = super().layer()
@@ -347,15 +355,6 @@ class OptionsBlock(SharedBlock):
         if handling is not None and "breaker" not in layer:
             layer[COMMON if "cooldown" in handling else CALLS_COUNT] = True
         return _spread(layer, cooldown="breaker")
-
-
-class CodeBlock(OptionsBlock):
-    """The options of one tool in Python."""
-
-    verify: Any = as_written("Finds out what became of a write whose effect is unknown.")
-    verify_delay: Delay = as_written("How long after the attempt verify is asked.")
-    verify_timeout: Duration = as_written("How long verify may take.")
-    verify_key: Text | None = as_written("The parameter that receives a key which only verify uses.")
 
 
 class Tool(NamedTuple):

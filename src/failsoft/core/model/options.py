@@ -39,12 +39,14 @@ from failsoft.core.model.validation import (
     whole,
     word,
 )
+from failsoft.core.model.verify_tool import read_verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from failsoft.core.model.durations import Duration
     from failsoft.core.model.failed_if import FailedIf
+    from failsoft.core.model.verify_tool import VerifyTool
 
 MOST_REPEATS = 100  # the largest ``max_repeats``
 
@@ -330,7 +332,7 @@ class ToolOptions(Options):
     output: Any = None  # a type or a JSON Schema that the value must match
     check_types: bool = True  # whether calls by name check the types of their arguments
     accept_partial: AcceptPartial = "after_retries"  # True: at once; False: never, the part is in Outcome.partial
-    verify: Callable[..., Any] | None = None  # finds out what became of a write whose effect is unknown
+    verify: Any = None  # a function, or a VerifyTool: finds out what became of a write whose effect is unknown
     verify_delay: float = Seconds(1.0, "1s")  # from the end of the attempt until it is verified
     verify_timeout: float = Seconds(10.0, "10s")  # how long verify may take
     verify_key: str | None = None  # the parameter that receives a key which only verify uses
@@ -365,7 +367,7 @@ class ToolOptions(Options):
             output: Any = ...,
             check_types: bool = ...,
             accept_partial: AcceptPartial = ...,
-            verify: Callable[..., Any] | None = ...,
+            verify: Callable[..., Any] | Mapping[str, Any] | VerifyTool | None = ...,
             verify_delay: Duration = ...,
             verify_timeout: Duration = ...,
             verify_key: str | None = ...,
@@ -428,12 +430,9 @@ class ToolOptions(Options):
         duration(self, "verify_timeout")
         if self.verify_key is not None:
             word("verify_key", self.verify_key)
-            if self.verify is None:
-                raise ValueError("verify_key: there is no verify to use the key: give one, or use idempotency_key")
+        _read_field(self, "verify", read_verify)
         if self.verify is None:
             return
-        if not (callable(self.verify) and _takes_three(self.verify)):
-            refuse("verify", self.verify, "is not a function verify(arguments, key, fault)")
         if self.idempotency_key is not None:
             raise ValueError(
                 "verify: with an idempotency_key the tool is repeated, so verify is never asked: name a key that the "
@@ -456,19 +455,6 @@ class ToolOptions(Options):
     def key_parameter(self) -> str | None:
         """The parameter that receives a key, for the service or only for ``verify``."""
         return self.verify_key if self.idempotency_key is None else self.idempotency_key
-
-
-def _takes_three(function: Callable[..., Any]) -> bool:
-    """True if a function can be called with three positional arguments, or does not say."""
-    from inspect import signature  # start-up: few tools have a verify
-
-    try:
-        signature(function).bind(None, None, None)
-    except ValueError:  # it has no signature
-        return True
-    except TypeError:
-        return False
-    return True
 
 
 def _check_repeats(options: ToolOptions) -> None:

@@ -168,6 +168,16 @@ class PipelineRunner(Protocol):
     def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
 
 
+class VerifyRunner(PipelineRunner, Protocol):
+    """Running the tool that reads back what became of a write."""
+
+    def open_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
+        id: str | int | None = None,
+    ) -> Call: ...  # fmt: skip
+    async def run(self, call: Call) -> Outcome[Any]: ...
+
+
 # --- bundles ----------------------------------------------------------------------------------------------------------
 
 
@@ -271,3 +281,5 @@ class DriverServices(InPlaceServices, Protocol):
 
     @property
     def places(self) -> DriverPlaces: ...
+    @property
+    def runner(self) -> VerifyRunner: ...

@@ -5,6 +5,7 @@ Rules
 - It has ``verify_timeout``, in a turn at most the time that is left. Then it is cancelled and no longer waited for; a
   plain function goes on in its OS thread.
 - If it is slow, raises or returns anything but a ``Verified``, the effect stays unknown, and the event says why.
+- A tool that reads back must be known to read. It runs as a guarded call with its own retries and its own timeout.
 - It holds no slot of the tool. What it calls is shown inside the call, but says nothing about the call's effect.
 - It is not asked while a task that the attempt has started may still act, and ``none`` is not believed if such a task
   has acted meanwhile.
@@ -16,6 +17,7 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.effects.read_back import MissingArgumentError, fill_in_arguments, judge
 from failsoft.core.effects.verification import (
     ACTED_SINCE,
     NO_TIME,
@@ -25,22 +27,25 @@ from failsoft.core.effects.verification import (
     read_verified,
     without_value,
 )
+from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.verified import Verified
+from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.call.attempt_result import unawaited
 from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.own_thread import run_in_own_thread
 from failsoft.runtime.call.steps import VerifyReply
 from failsoft.runtime.scope import SCOPE
+from failsoft.runtime.tools.framework_tool import values_of
 
 if TYPE_CHECKING:
-    from failsoft.runtime.call.ports import AttemptServices
+    from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.call.steps import Verify
     from failsoft.runtime.tools.tool import Tool
 
 
-async def verify(rt: AttemptServices, call: Call, step: Verify) -> VerifyReply:
+async def verify(rt: DriverServices, call: Call, step: Verify) -> VerifyReply:
     """Ask ``verify`` about the latest attempt of a call."""
     left = None if call.turn is None else call.turn.left()
     if call.abandoned or (left is not None and left <= 0):
@@ -60,11 +65,11 @@ async def verify(rt: AttemptServices, call: Call, step: Verify) -> VerifyReply:
     return _reply(rt, call, verified)
 
 
-def _reply(rt: AttemptServices, call: Call, verified: Verified) -> VerifyReply:
+def _reply(rt: DriverServices, call: Call, verified: Verified) -> VerifyReply:
     return VerifyReply(verified, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
 
 
-async def _ask_in_time(rt: AttemptServices, call: Call, step: Verify, limit: float) -> Verified:
+async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: float) -> Verified:
     asking = asyncio.ensure_future(_ask(rt, call, step.tool, step.fault))
     try:
         await asyncio.wait([asking], timeout=limit)
@@ -88,7 +93,7 @@ def _forget(asked: asyncio.Future[Any]) -> None:
         asked.exception()  # retrieve it, or asyncio logs a warning
 
 
-async def _ask(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any:
+async def _ask(rt: DriverServices, call: Call, tool: Tool, fault: Fault) -> Any:
     if call.span is None:
         return await _ask_bare(rt, call, tool, fault)
     entered = call.span.enter_verify(tool.id)
@@ -101,16 +106,37 @@ async def _ask(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any
     return answer
 
 
-async def _ask_bare(rt: AttemptServices, call: Call, tool: Tool, fault: Fault) -> Any:
+async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault) -> Any:
     ask = tool.options.verify
     assert ask is not None
     SCOPE.set(_stand_in(call))  # for this task only
     arguments = call.named_arguments(rt.time, tool)
+    if isinstance(ask, VerifyTool):
+        return await _read_back(rt, ask, arguments)
     key = arguments.get(tool.options.verify_key, call.key) if tool.options.verify_key is not None else call.key
     if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
         return await ask(arguments, key, fault)
     answer = await run_in_own_thread(rt.places.thread_pool, lambda: ask(arguments, key, fault), "verify it in")
     return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, Any]) -> Verified:
+    """Ask another tool, and judge what it returned."""
+    reader = rt.toolbox.tools.get(spec.tool)
+    if reader is None:
+        return Verified.unknown(f"there is no tool {spec.tool}{did_you_mean(spec.tool, rt.toolbox.tools)}")
+    if reader.effect != "read":
+        return Verified.unknown(f"{spec.tool} is not known to read: declare it read_only")
+    try:
+        wanted = fill_in_arguments(spec, arguments)
+        inner = rt.runner.open_call(reader, (), wanted)
+        inner.typed = True
+        outcome = await rt.runner.run(inner)
+        if outcome.fault is not None:
+            return judge(spec, arguments, fault=outcome.fault)
+        return judge(spec, arguments, values_of(outcome.value))
+    except MissingArgumentError as missing:
+        return Verified.unknown(str(missing))
 
 
 def _stand_in(call: Call) -> Call:

@@ -18,7 +18,7 @@ Why no function: a framework's tool needs the context of the agent's run, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -184,14 +184,19 @@ class FrameworkTool(Tool):
 
     def check_output(self, value: Any) -> Fault | None:
         """Check that the value has the declared form; for a framework's message, check its content."""
-        running = RUNNING.get()
-        read = None if running is None else getattr(running.runners, "read", None)
         fault = None
-        for meant in (value,) if read is None or self.options.output is None else read(value):
+        for meant in (value,) if self.options.output is None else values_of(value):
             fault = super().check_output(meant)
             if fault is None:
                 break
         return fault
+
+
+def values_of(value: Any) -> Sequence[Any]:
+    """Return the values that a framework's message may have been made from; other values as they are."""
+    running = RUNNING.get()
+    read = None if running is None else getattr(running.runners, "read", None)
+    return (value,) if read is None else tuple(read(value))
 
 
 class FrameworkView(FrameworkTool):

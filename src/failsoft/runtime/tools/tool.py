@@ -13,6 +13,7 @@ from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effe
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import ToolOptions
+from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.redact.printable import visible
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.errors import ManifestError
@@ -135,10 +136,7 @@ class Tool:
         unchecked = command is not None or not options.check_types
         self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
         self._absent: set[str] = set()  # fallbacks that a warning has named
-        if options.verify is not None and self.kind in ("stream", "async stream"):
-            raise ManifestError(
-                "verify: the tool streams its value, which verify could not return: drop one of the two"
-            )
+        self._check_verify()
         if options.key_parameter is not None:
             self._refuse_missing_parameter(options.key_parameter)
         if options.defaults and (unknown := self.unknown_arguments(options.defaults)):
@@ -251,6 +249,19 @@ class Tool:
             ),
             "",
         )
+
+    def _check_verify(self) -> None:
+        verify = self.options.verify
+        if verify is None:
+            if self.options.verify_key is not None:
+                raise ManifestError("verify_key: there is no verify to use the key: give one, or use idempotency_key")
+            return
+        if self.kind in ("stream", "async stream"):
+            raise ManifestError(
+                "verify: the tool streams its value, which verify could not return: drop one of the two"
+            )
+        if isinstance(verify, VerifyTool) and (unknown := self.unknown_arguments(verify.names())):
+            raise ManifestError(f"verify: the function has no parameter {unknown}")
 
     def _refuse_missing_parameter(self, name: str) -> None:
         signature = self.signature()

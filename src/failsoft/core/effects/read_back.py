@@ -1,0 +1,163 @@
+"""Read back what became of a write: fill in the reading tool's arguments, and judge what it returned.
+
+The patterns are described in ``core.model.verify_tool``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from failsoft.core.model.fault import Fault
+from failsoft.core.model.json_values import plain
+from failsoft.core.model.verified import NO_VALUE, Verified
+from failsoft.core.model.verify_tool import FAILED, VerifyTool, read_codes
+from failsoft.core.redact.sanitise import sanitise
+
+_LONGEST = 1_000_000  # characters of a text that is read as JSON
+_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
+_NO_MATCH: Final = object()
+
+
+class MissingArgumentError(LookupError):
+    """A ``verify`` refers to an argument that the call does not have."""
+
+
+def fill_in_arguments(spec: VerifyTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for the reading tool. Raises ``MissingArgumentError``."""
+    return {name: _filled(value, arguments) for name, value in spec.arguments.items()}
+
+
+def judge(
+    spec: VerifyTool, arguments: Mapping[str, Any], values: Sequence[Any] = (), fault: Fault | None = None
+) -> Verified:
+    """Judge what the reading tool returned, or the fault that it failed with.
+
+    ``values`` has more than one entry if a framework's message may mean several values.
+    """
+    found = _NO_MATCH
+    for pattern in spec.happened_if:
+        found = _first_match(_filled(pattern, arguments), values, fault)
+    nothing = any(_first_match(_filled(one, arguments), values, fault) is not _NO_MATCH for one in spec.none_if)
+    if found is not _NO_MATCH and nothing:
+        return Verified.unknown(f"happened_if and none_if both match what {spec.tool} returned")
+    if nothing:
+        return Verified.none()
+    if found is not _NO_MATCH:
+        return Verified.happened(_find_value(spec.value, found))
+    if fault is not None:
+        return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}"))
+    return Verified.unknown(f"neither happened_if nor none_if matches what {spec.tool} returned")
+
+
+def _filled(written: Any, arguments: Mapping[str, Any]) -> Any:
+    if isinstance(written, str):
+        return _argument(written, arguments)
+    if isinstance(written, Mapping):
+        return {key: part if key == FAILED else _filled(part, arguments) for key, part in written.items()}
+    if isinstance(written, list | tuple):
+        return [_filled(part, arguments) for part in written]
+    return written
+
+
+def _argument(text: str, arguments: Mapping[str, Any]) -> Any:
+    if not text.startswith("$"):
+        return text
+    if text.startswith("$$"):
+        return text[1:]
+    name, *path = text[1:].split(".")
+    if name not in arguments:
+        raise MissingArgumentError(f"the call has no argument {sanitise(name)}")
+    value = arguments[name]
+    for part in path:
+        value = _part(value, part)
+        if value is _NO_MATCH:
+            raise MissingArgumentError(f"the argument {sanitise(name)} has no {sanitise(part)}")
+    return value
+
+
+def _part(value: Any, name: str) -> Any:
+    value = plain(value)
+    if isinstance(value, Mapping):
+        return value.get(name, _NO_MATCH)
+    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        return value[int(name)]
+    return _NO_MATCH
+
+
+def _find_value(path: str | None, found: Any) -> Any:
+    if path is None:
+        return NO_VALUE
+    for part in path.split(".")[1:]:
+        found = _part(found, part)
+        if found is _NO_MATCH:
+            return NO_VALUE
+    return found
+
+
+def _first_match(pattern: Any, values: Sequence[Any], fault: Fault | None) -> Any:
+    """Return the part that matches; ``_NO_MATCH`` if nothing does."""
+    if fault is not None:
+        alternatives = pattern if isinstance(pattern, list) else [pattern]
+        failed = any(isinstance(one, Mapping) and _has_failed(one, fault) for one in alternatives)
+        return None if failed else _NO_MATCH
+    for value in values:
+        found = _match(plain(pattern), plain(value))
+        if found is not _NO_MATCH:
+            if isinstance(found, _Item):
+                return found.value
+            return found if isinstance(value, str) else value
+    return _NO_MATCH
+
+
+def _has_failed(pattern: Mapping[str, Any], fault: Fault) -> bool:
+    return FAILED in pattern and fault.code in read_codes(pattern[FAILED])
+
+
+class _Item:
+    """The item of a list that matched."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _match(pattern: Any, value: Any) -> Any:
+    """Return the value, or the item of it that matches; ``_NO_MATCH`` if none does. Both are plain data."""
+    if isinstance(pattern, list):
+        if not pattern:
+            return value if value == [] else _NO_MATCH
+        return next((found for one in pattern if (found := _match(one, value)) is not _NO_MATCH), _NO_MATCH)
+    if isinstance(pattern, Mapping):
+        return _match_mapping(pattern, value)
+    if pattern == "*":
+        return _NO_MATCH if any(value is empty or value == empty for empty in _EMPTY) else value
+    same = type(pattern) is type(value) or (_is_number(pattern) and _is_number(value))
+    return value if same and pattern == value else _NO_MATCH
+
+
+def _match_mapping(pattern: Mapping[str, Any], value: Any) -> Any:
+    if isinstance(value, str):
+        value = _read_json(value)
+    if isinstance(value, list):
+        item = next((item for item in value if _match(pattern, item) is not _NO_MATCH), _NO_MATCH)
+        return _NO_MATCH if item is _NO_MATCH else _Item(item)
+    if not isinstance(value, Mapping) or FAILED in pattern:
+        return _NO_MATCH
+    fits = all(key in value and _match(part, value[key]) is not _NO_MATCH for key, part in pattern.items())
+    return value if fits else _NO_MATCH
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _read_json(text: str) -> Any:
+    if len(text) > _LONGEST or not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

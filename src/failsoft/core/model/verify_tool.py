@@ -1,0 +1,144 @@
+"""The option ``verify``: a function, or a tool that reads back what became of a write.
+
+    verify: {tool: get_order, arguments: {order_id: $order_id}, happened_if: {status: paid}, none_if: {$failed: NOT_FOUND}}
+
+Patterns
+--------
+- A mapping matches a mapping that has all its keys with matching values, and a list of which one item matches.
+- A list matches if one of its entries does. ``[]`` matches only an empty list.
+- ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches what is equal to it.
+- ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes.
+- ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. A text that begins with a dollar sign is written
+  with two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
+from reprlib import repr as brief
+from typing import Any, Final, NamedTuple
+
+from failsoft.core.model.fault import Code
+from failsoft.core.model.validation import read_code
+
+FAILED: Final = "$failed"  # key of a pattern: the reading tool failed with one of these codes
+MATCH: Final = "$match"  # in ``value``: the part that matched ``happened_if``
+_KEYS: Final = ("tool", "arguments", "happened_if", "none_if", "value")
+_LIKE: Final = '{"tool": "get_order", "arguments": {"order_id": "$order_id"}, "happened_if": {"status": "paid"}}'
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["tool"],
+    "properties": {
+        "tool": {"type": "string", "minLength": 1, "description": "A tool that reads."},
+        "arguments": {"type": "object", "description": "Its arguments; $name is an argument of the write."},
+        "happened_if": {"description": "A pattern of its value: the write took effect."},
+        "none_if": {"description": "A pattern of its value: the write was not done, and cannot be done any more."},
+        "value": {
+            "type": "string",
+            "pattern": r"^\$match(\..+)?$",
+            "description": "The value of the write: $match is what matched happened_if, $match.id a part of it.",
+        },
+    },
+    "anyOf": [{"required": ["happened_if"]}, {"required": ["none_if"]}],
+    "additionalProperties": False,
+    "examples": [{"tool": "get_order", "arguments": {"order_id": "$order_id"}, "happened_if": {"status": "paid"}}],
+}
+
+
+class VerifyTool(NamedTuple):
+    """A tool that reads back what became of a write, and the patterns of what it returns."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    happened_if: tuple[Any, ...]  # one pattern, or none
+    none_if: tuple[Any, ...]  # one pattern, or none
+    value: str | None  # the value of the write: "$match" or a part of it; None: it is not known
+
+    def names(self) -> Iterator[str]:
+        """Yield the arguments of the write that it refers to."""
+        for written in (self.arguments, *self.happened_if, *self.none_if):
+            for text in _find_texts(written):
+                if text.startswith("$") and not text.startswith("$$"):
+                    yield text[1:].partition(".")[0]
+
+
+def read_verify(value: Any) -> Any:
+    """Read the option: None, a function or a ``VerifyTool``. Raises ValueError with what would be right."""
+    if value is None or isinstance(value, VerifyTool):
+        return value
+    if isinstance(value, Mapping):
+        return _read_tool(value)
+    if callable(value) and _takes_three(value):
+        return value
+    raise ValueError(f"{brief(value)} is not a function verify(arguments, key, fault), nor a mapping such as {_LIKE}")
+
+
+def read_codes(codes: Any) -> tuple[Code, ...]:
+    """Read the codes of ``$failed``: one, or a list of them."""
+    return tuple(read_code(code) for code in (codes if isinstance(codes, list | tuple) else (codes,)))
+
+
+def _takes_three(function: Callable[..., Any]) -> bool:
+    """True if a function can be called with three positional arguments, or does not say."""
+    try:
+        signature(function).bind(None, None, None)
+    except ValueError:  # it has no signature
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def _read_tool(written: Mapping[Any, Any]) -> VerifyTool:
+    for key in written:
+        if key not in _KEYS:
+            raise ValueError(f"{brief(key)} is not one of {', '.join(_KEYS)}")
+    tool, arguments, value = written.get("tool"), written.get("arguments", {}), written.get("value")
+    if not (isinstance(tool, str) and tool):
+        raise ValueError(f"tool: {brief(tool)} is not the id of a tool: write {_LIKE}")
+    if not (isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments)):
+        raise ValueError(f"arguments: {brief(arguments)} is not a mapping from arguments to values")
+    happened_if, none_if = ((written[name],) if name in written else () for name in ("happened_if", "none_if"))
+    if not (happened_if or none_if):
+        raise ValueError("say what the answer means: happened_if, none_if or both")
+    for name in ("happened_if", "none_if"):
+        for codes in _find_codes(written.get(name)):
+            _check_codes(name, codes)
+    if value is not None:
+        if not isinstance(value, str) or not (value == MATCH or value.startswith(f"{MATCH}.")):
+            raise ValueError(f'value: {brief(value)} is not "{MATCH}" or a part of it, such as "{MATCH}.id"')
+        if not happened_if:
+            raise ValueError("value: without happened_if nothing can match")
+    return VerifyTool(tool, dict(arguments), happened_if, none_if, value)
+
+
+def _check_codes(name: str, codes: Any) -> None:
+    try:
+        if not read_codes(codes):
+            raise ValueError("the list is empty")
+    except ValueError as wrong:
+        raise ValueError(f"{name}: {FAILED}: {wrong}") from None
+
+
+def _find_codes(pattern: Any) -> Iterator[Any]:
+    if isinstance(pattern, Mapping):
+        if FAILED in pattern:
+            yield pattern[FAILED]
+        for part in pattern.values():
+            yield from _find_codes(part)
+    elif isinstance(pattern, list | tuple):
+        for part in pattern:
+            yield from _find_codes(part)
+
+
+def _find_texts(written: Any) -> Iterator[str]:
+    if isinstance(written, str):
+        yield written
+    elif isinstance(written, Mapping):
+        for key, part in written.items():
+            if key != FAILED:
+                yield from _find_texts(part)
+    elif isinstance(written, list | tuple):
+        for part in written:
+            yield from _find_texts(part)
