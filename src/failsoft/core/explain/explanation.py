@@ -231,9 +231,9 @@ def _happenings(outcome: Outcome[Any], fault: Fault | None) -> tuple[str, ...]:
     if outcome.status == "succeeded":
         if outcome.missing is not None:
             return ("partial",)
-        if outcome.via != VERIFY:
-            return ("succeeded",)
-        return ("verified", "succeeded") if outcome.value_known else ("verified_without_value", "succeeded")
+        if not outcome.value_known:
+            return ("verified_without_value", "succeeded")
+        return ("verified", "succeeded") if outcome.via == VERIFY else ("succeeded",)
     if outcome.status == "skipped":
         if fault is not None and is_dependency_lost(fault):
             return ("skipped_without_value", "skipped")
