@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -316,6 +318,57 @@ def test_spans_that_langchains_instrumentation_makes_per_attempt_are_children_of
         "attempt search > search",
         "execute_tool search > attempt search",
         "attempt search > search",
+    ]
+
+
+def test_langchains_instrumentation_is_recognised_and_makes_the_only_execute_tool_spans(
+    collected: Collected, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Traceloop(Tracing):
+        """Names its spans as Traceloop's instrumentation does."""
+
+        def on_tool_start(self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **_: Any) -> None:
+            marks = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": serialized["name"]}
+            span = self.tracer.start_span(f"execute_tool {serialized['name']}", attributes=marks)
+            self.open[run_id] = span, attach(trace.set_span_in_context(span))
+
+    monkeypatch.setattr(Traceloop, "__module__", "opentelemetry.instrumentation.langchain.callback_handler")
+
+    async def search() -> str:
+        """Search flights."""
+        return current_name()
+
+    tool = StructuredTool.from_function(coroutine=search, name="search")
+    run = langchain_agent(rt, [tool], [("search", {})])
+    asyncio.run(run.ainvoke({"messages": [HumanMessage("go")]}, {"callbacks": [Traceloop(collected)]}))
+    assert collected.executed() == {"execute_tool search": 1}
+    assert collected.tree() == [
+        "- > failsoft.turn",
+        "failsoft.turn > failsoft.call search",
+        "failsoft.call search > attempt search",
+        "attempt search > execute_tool search",
+    ]
+
+
+def test_the_span_that_openinference_keeps_is_used(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = collected.tracer.start_span("search")
+    monkeypatch.setitem(
+        sys.modules, "openinference.instrumentation.langchain", SimpleNamespace(get_current_span=lambda: kept)
+    )
+    rt = Runtime(instruments=[collected.instrument()])
+    rt.add(current_name, id="search", read_only=True)
+    rt.add(current_name, id="hotels", read_only=True)
+    assert rt.call_sync("search").value == "attempt search"
+    rt.call_sync("search")
+    rt.call_sync("hotels")
+    kept.end()
+    assert collected.tree() == [
+        "- > search",
+        "search > attempt search",
+        "- > execute_tool search",
+        "execute_tool search > attempt search",
+        "- > execute_tool hotels",
+        "execute_tool hotels > attempt hotels",
     ]
 
 

@@ -66,7 +66,7 @@ class CallInfo:
     """A call, for an instrument."""
 
     __slots__ = (
-        "_describe", "arguments", "asked_id", "candidate", "id", "known", "notes", "outcome", "parent_id", "tenant", "thread",
+        "_describe", "arguments", "asked_id", "by_framework", "candidate", "id", "known", "notes", "outcome", "parent_id", "tenant", "thread",
         "tool", "turn", "turn_id",
     )  # fmt: skip
 
@@ -84,10 +84,12 @@ class CallInfo:
         describe: Callable[[], str] = str,
         known: bool = True,
         asked_id: str | None = None,
+        by_framework: bool = False,
     ) -> None:
         self.tool = tool  # the id of the tool that was asked for
         self.known = known  # False if no tool has that name: a model may have invented it
         self._describe = describe
+        self.by_framework = by_framework  # an agent framework runs the function, and may trace it
         self.candidate = tool  # for an attempt: the tool that runs, the one asked for or a fallback
         self.id = id  # as in ``Outcome.id``
         self.asked_id = id if asked_id is None else asked_id  # the id that a model gave to the call, if it did

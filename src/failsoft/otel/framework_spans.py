@@ -2,15 +2,19 @@
 
 Rules
 -----
-- Only the current span counts, and only while it records.
+- Only the current span counts, and only while it records. OpenInference keeps its spans apart; it is asked for its own.
 - It must be marked as a tool's span, and name this tool or this call. A tool that a framework has traced may call other
   tools inside, and those get spans of their own.
 - A span is used for one call. A function that calls the same tool again gets another span for it.
+- Instrumentations of LangChain make their span when the tool is invoked, inside the attempt. They are recognised by their
+  callback handlers. No module of theirs is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
@@ -31,10 +35,19 @@ _KINDS = (
 )
 _NAMES = (names.TOOL_NAME, names.OPENINFERENCE_TOOL, names.TRACELOOP_TOOL, names.LANGSMITH_TOOL)
 _SEPARATORS = "_-./:"
+_TRACING = ("openinference.instrumentation.langchain", "opentelemetry.instrumentation.langchain")
 
 
 def find_framework_span(call: CallInfo) -> Span | None:
     """Return the span that was made for this call by others; None if there is none."""
+    kept = _openinference_span()
+    if (
+        kept is not None
+        and (told := _read(kept)) is not None
+        and _name_of(kept) == call.tool
+        and names.CALL_ID not in told
+    ):
+        return kept
     span = trace.get_current_span()
     attributes = _read(span)
     if attributes is None or names.CALL_ID in attributes or not _is_tool_span(span, attributes):
@@ -48,6 +61,30 @@ def find_framework_span(call: CallInfo) -> Span | None:
     # A server that mounts another one puts a prefix before the names of its tools
     mounted = names.MCP_METHOD in attributes and any(_ends_with(name, call.tool) for name in named)
     return span if mounted else None
+
+
+def will_be_traced(call: CallInfo) -> bool:
+    """True if an instrumentation of LangChain makes a span for each attempt of this call."""
+    return call.by_framework and any(map(_is_tracing, _langchain_handlers()))
+
+
+def _langchain_handlers() -> Iterable[Any]:
+    config = getattr(sys.modules.get("langchain_core.runnables.config"), "var_child_runnable_config", None)
+    callbacks = ((None if config is None else config.get(None)) or {}).get("callbacks")
+    return getattr(callbacks, "handlers", callbacks) or ()
+
+
+def _is_tracing(handler: object) -> bool:
+    kind = type(handler)
+    if kind.__name__ == "LangChainTracer":
+        return os.environ.get("LANGSMITH_OTEL_ENABLED", "").lower() == "true"
+    return kind.__module__.startswith(_TRACING)
+
+
+def _openinference_span() -> Span | None:
+    find = getattr(sys.modules.get("openinference.instrumentation.langchain"), "get_current_span", None)
+    found: Span | None = None if find is None else find()
+    return found
 
 
 def _read(span: Span) -> Mapping[str, Any] | None:

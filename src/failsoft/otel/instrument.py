@@ -21,7 +21,7 @@ from opentelemetry.trace import Link, Status, StatusCode
 from failsoft.errors import ManifestError
 from failsoft.observe.instrument import CallInfo, Instrument, Manager, MetricReader, TurnInfo
 from failsoft.otel import names
-from failsoft.otel.framework_spans import find_framework_span
+from failsoft.otel.framework_spans import find_framework_span, will_be_traced
 from failsoft.otel.metrics import MetricSink
 from failsoft.otel.pace import Tracer
 from failsoft.otel.spans import AttemptSpan, CallSpans, is_error
@@ -86,7 +86,7 @@ class OpenTelemetry(Instrument):
         if found is not None:
             told = {names.CALL_ID: call.id, names.TURN_ID: call.turn_id, names.TOOL_ARGUMENTS: self._arguments(call)}
             found.set_attributes(without_none(told))
-            spans = CallSpans(self._tracer, found, get_current(), own=False)
+            spans = CallSpans(self._tracer, found, trace.set_span_in_context(found), own=False)
         else:
             made = self._start_call(call)
             if made is None:
@@ -97,8 +97,9 @@ class OpenTelemetry(Instrument):
 
     def _start_call(self, call: CallInfo) -> Span | None:
         context, links = self._parent_of(call)
+        traced = will_be_traced(call)
         attributes = {
-            names.OPERATION: names.EXECUTE_TOOL,
+            names.OPERATION: None if traced else names.EXECUTE_TOOL,
             names.TOOL_NAME: call.tool,
             names.TOOL_TYPE: names.FUNCTION,
             names.TOOL_CALL_ID: call.asked_id,
@@ -110,7 +111,8 @@ class OpenTelemetry(Instrument):
             names.TOOL_ARGUMENTS: self._arguments(call),
         }
         name = call.tool if call.known else names.UNKNOWN_TOOL
-        return self._tracer.start(f"{names.EXECUTE_TOOL} {name}", context, without_none(attributes), links)
+        kind = names.CALL if traced else names.EXECUTE_TOOL
+        return self._tracer.start(f"{kind} {name}", context, without_none(attributes), links)
 
     def _arguments(self, call: CallInfo) -> str | None:
         return json_text(call.arguments) if self._records_arguments else None

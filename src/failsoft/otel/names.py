@@ -42,6 +42,9 @@ LANGSMITH_TOOL: Final = "langsmith.trace.name"
 # --- failsoft's own ---------------------------------------------------------------------------------------------------
 
 TURN: Final = "failsoft.turn"  # name of the span of a turn
+CALL: Final = (
+    "failsoft.call"  # start of the name of the span of a call whose attempts a framework traces as execute_tool
+)
 ATTEMPT: Final = "attempt"  # start of the name of the span of an attempt
 VERIFY: Final = "verify"  # start of the name of the span of a question to verify
 

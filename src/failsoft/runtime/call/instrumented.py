@@ -15,6 +15,7 @@ from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import FailsoftError
 from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, Instruments
 from failsoft.runtime.scope import ASKED
+from failsoft.runtime.tools.framework_tool import FrameworkTool
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -42,6 +43,7 @@ def _span(instruments: Instruments, call: Call) -> CallSpan:
         tenant=call.tenant,
         arguments=_by_name(call),
         describe=lambda: call.tool.description,
+        by_framework=isinstance(call.tool, FrameworkTool),
     )
     return CallSpan(instruments, info)
 
