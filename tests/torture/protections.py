@@ -295,4 +295,10 @@ PROTECTIONS: dict[int, Protection] = {
         "        if has_executor():\n",
         "        if True:\n",
     ),
+    48: Protection(
+        "a write is not verified while the process that began it still runs",
+        "runtime/persistence/process_identity.py",
+        "        return STILL_RUNS if _is_alive(int(pid), start) else None\n",
+        "        return None\n",
+    ),
 }

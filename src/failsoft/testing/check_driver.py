@@ -61,6 +61,7 @@ _ANSWERS: dict[type, tuple[type, ...]] = {
     step_types.Admit: (Ticket, Fault),
     step_types.AskMemory: (str, type(None)),
     step_types.Assess: (step_types.Standing,),
+    step_types.CheckBegun: (step_types.BegunBefore,),
     step_types.CheckInside: (bool,),
     step_types.Classify: (Fault, type(None)),
     step_types.Consult: (step_types.Consulted,),

@@ -101,7 +101,7 @@ async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
         return await rt.books.conversations.take_offer(call, step.offer)
     if isinstance(step, RecordWrite):
         assert rt.books.ledger is not None
-        return await rt.books.ledger.begin(call)
+        return await rt.books.ledger.begin(call, replaces=step.replaces)
     if isinstance(step, Recall):
         return await rt.books.cases.recall(call)
     if isinstance(step, EndUnknown):
@@ -168,7 +168,7 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
         return rt.books.conversations.take_offer_blocking(call, step.offer)
     if isinstance(step, RecordWrite):
         assert rt.books.ledger is not None
-        return rt.books.ledger.begin_blocking(call)
+        return rt.books.ledger.begin_blocking(call, replaces=step.replaces)
     if isinstance(step, Recall):
         return rt.books.cases.recall_blocking(call)
     if isinstance(step, EndUnknown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,9 @@ from failsoft.runtime.call.steps import (
     Admit,
     AskMemory,
     Assess,
+    BegunBefore,
     CallSteps,
+    CheckBegun,
     CheckInside,
     Classify,
     CountCall,
@@ -98,6 +101,17 @@ def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
     return LoopFound(conversations.find_loop(call), now, conversations.count_refused_repeats(call))
 
 
+def _check_begun(rt: InPlaceServices, call: Call, _: CheckBegun) -> BegunBefore:
+    options, ledger = call.tool.options, rt.books.ledger
+    timeout = math.inf if options.timeout is None else options.timeout
+    waits = options.retry.max_total_time + options.retry.max_hint_wait
+    longest = options.retry.max_attempts * (timeout + options.verify_delay + options.verify_timeout) + waits
+    why = None if ledger is None else ledger.why_begun_may_run(call, longest)
+    if why is None and not call.adopt_key((call.begun_record or {}).get("key")):
+        why = "its key is not known"
+    return BegunBefore(why, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
+
+
 def _ask_memory(rt: InPlaceServices, _: Call, step: AskMemory) -> str | None:
     record = None if rt.judgement.memory is None else rt.judgement.memory.skips_retry(step.family)
     return None if record is None else str(record)
@@ -158,6 +172,7 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     CountCall: _count_call,
     FindLoop: _find_loop,
     Admit: admit,
+    CheckBegun: _check_begun,
     ReadValue: lambda _, __, step: read_value(step.candidate.tool, step.result),
     Classify: classify_result,
     CheckInside: lambda _, call, step: check_inside(call, step.tool),

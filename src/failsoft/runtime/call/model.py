@@ -74,6 +74,7 @@ class Call:
         "admitted",
         "args",
         "attempts_ended",
+        "begun_record",
         "by_agent",
         "caller",
         "caller_id",
@@ -144,6 +145,7 @@ class Call:
         self.by_agent = False  # a model asked for it: a tool with an undeclared effect counts as a write
         self.caller_id: str | None = None  # the id that its caller chose; its turn may use another one
         self.write_record: WriteRecord | None = None  # in the ledger of writes
+        self.begun_record: dict[str, Any] | None = None  # of an earlier start of this call, which prevents another one
         self.write_recorded: bool | None = (
             None  # the store had that record before the tool started; None: there is none to have
         )
@@ -203,7 +205,7 @@ class Call:
     @property
     def may_have_acted_now(self) -> bool:
         """True if its tool may have acted, should the call end at this moment: it runs, or it is being verified."""
-        return self.is_running or self.verifying
+        return self.is_running or (self.verifying and self.attempts_ended > 0)
 
     def begin(self) -> None:
         """Note that the wait for a slot, a thread or a process is over: the tool runs now."""
@@ -284,7 +286,7 @@ class Call:
         return isinstance(self.raw_id, str)
 
     def sent_key(self, new_key: Callable[[], str]) -> str | None:
-        """Return the idempotency key of this call, made now if its tool takes one and none was given."""
+        """Return the key of this call, made now if its tool takes one and none was given."""
         parameter = self.tool.options.key_parameter
         if parameter is not None and parameter in self.kwargs:
             given = self.kwargs[parameter]
@@ -292,6 +294,16 @@ class Call:
         if parameter is not None and self.key is None:
             self.key, self.key_made = new_key(), True
         return self.key
+
+    def adopt_key(self, recorded: object) -> bool:
+        """Use the key of an earlier start of this call. False if the tool takes a key and that one is not known."""
+        parameter = self.tool.options.key_parameter
+        if parameter is None or parameter in self.kwargs or not self.key_made:
+            return True
+        if not isinstance(recorded, str):
+            return False
+        self.key, self.key_made = recorded, False
+        return True
 
     def arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
         """Return the caller's arguments, converted to the tool's types, with the idempotency key if the tool takes one.

@@ -98,11 +98,11 @@ class Pipeline(WriteSteps):
         if result is None and (ended := (yield from self._check_loop())) is not None:
             return ended
         while True:
-            fault: LedgerAnswer | Fault | None = None
+            fault: LedgerAnswer | Verified | Fault | None = None
             if result is None:
                 fault, result = yield from self._enter_and_attempt()
-                if isinstance(fault, LedgerAnswer):
-                    return (yield from self._answer(fault))
+                if isinstance(fault, LedgerAnswer | Verified):
+                    return (yield from self._end_replay(fault))
             if result is not None:
                 result, fault = yield from self._examine(result)
                 if fault is None:
@@ -129,6 +129,12 @@ class Pipeline(WriteSteps):
                 return (yield from self._succeed(AttemptResult(self._now, self._now, self._best), decision))
             return (yield from self._fail(decision))
 
+    def _end_replay(self, known: LedgerAnswer | Verified) -> CallSteps:
+        """End a call that has happened before, as the ledger or ``verify`` knows."""
+        if isinstance(known, LedgerAnswer):
+            return self._answer(known)
+        return self._succeed_verified(known, builtin_faults.begun_before())
+
     def _check_loop(self) -> Generator[Step, Any, Outcome[Any] | None]:
         """End a call that is in a loop without running it, unless it is known since that it has happened."""
         if self._call.thread is None:
@@ -141,12 +147,14 @@ class Pipeline(WriteSteps):
 
     # -- before an attempt ---------------------------------------------------------------------------------------------
 
-    def _enter_and_attempt(self) -> Generator[Step, Any, tuple[LedgerAnswer | Fault | None, AttemptResult | None]]:
+    def _enter_and_attempt(
+        self,
+    ) -> Generator[Step, Any, tuple[LedgerAnswer | Verified | Fault | None, AttemptResult | None]]:
         """Make an attempt if nothing is in its way: return its result, or what kept it from starting."""
         fault = yield from self._enter()
         return (None, (yield from self._attempt())) if fault is None else (fault, None)
 
-    def _enter(self) -> Generator[Step, Any, LedgerAnswer | Fault | None]:
+    def _enter(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
         """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting.
 
         So does the answer of a write that has happened, as an operator knows.

@@ -82,8 +82,23 @@ class TakeOffer(NamedTuple):
     offer: Offer
 
 
+class CheckBegun(NamedTuple):
+    """Find out whether a write that was begun before can still run. The answer is a ``BegunBefore``."""
+
+
+class BegunBefore(NamedTuple):
+    """The answer to ``CheckBegun``."""
+
+    why: str | None  # why it may still act; None: it cannot
+    now: float
+    turn_left: float | None
+    abandoned: bool
+
+
 class RecordWrite(NamedTuple):
     """Record a write before it starts. The answer is an ``Answer`` of the ledger."""
+
+    replaces: bool = False  # the record that this call was found to be a replay of, if it has not changed since
 
 
 class Recall(NamedTuple):
@@ -339,6 +354,7 @@ InPlaceStep = (
     CountCall
     | FindLoop
     | Admit
+    | CheckBegun
     | ReadValue
     | Classify
     | CheckInside

@@ -52,13 +52,32 @@ class Verification:
     ) -> Generator[Step, Any, tuple[Fault, Standing]]:
         """Find out what became of an attempt; return the fault and the standing as they are afterwards."""
         call, candidate = self._call, self._candidate
-        options, asked = candidate.tool.options, self._now
-        delay = options.verify_delay
         if call.failed_at is None:
             call.failed_at = standing.now
-        why = why_not_asked(running=running, turn_left=standing.turn_left, abandoned=standing.abandoned, delay=delay)
-        reply = VerifyReply(Verified.unknown(why or ""), standing.now, standing.turn_left, standing.abandoned)
-        if why is None:
+        why = why_not_asked(
+            running=running,
+            turn_left=standing.turn_left,
+            abandoned=standing.abandoned,
+            delay=candidate.tool.options.verify_delay,
+        )
+        reply = yield from self._ask(
+            fault, VerifyReply(Verified.unknown(why or ""), standing.now, standing.turn_left, standing.abandoned)
+        )
+        verified = self._checked = reply.verified
+        fault = fault_after(fault, verified)
+        yield Report(candidate, None, "neutral", effect=fault.effect)
+        if reply.now > standing.now:
+            candidate.count_hinted_wait(reply.now - standing.now)  # not a part of max_total_time either
+        self._now, self._abandoned = reply.now, reply.abandoned
+        return fault, standing._replace(now=reply.now, turn_left=reply.turn_left, abandoned=reply.abandoned)
+
+    def _ask(self, fault: Fault, reply: VerifyReply) -> Generator[Step, Any, VerifyReply]:
+        """Ask ``verify``, unless ``reply`` has a reason not to, and record the answer."""
+        call, candidate = self._call, self._candidate
+        delay, asked = candidate.tool.options.verify_delay, reply.now
+        if reply.verified.reason:
+            delay = 0.0
+        else:
             call.verifying = True
             try:
                 if delay:
@@ -68,22 +87,16 @@ class Verification:
                 yield Report(candidate, candidate.take_ticket(), "neutral", effect="unknown")
                 raise
             call.verifying = False
-        verified = self._checked = reply.verified
-        fields = verified_fields(verified, candidate.attempts.made, delay if why is None else 0.0, reply.now - asked)
+        fields = verified_fields(reply.verified, candidate.attempts.made, delay, reply.now - asked)
         yield Emit(events.EFFECT_VERIFIED, candidate.tool, fields)
-        fault = fault_after(fault, verified)
-        yield Report(candidate, None, "neutral", effect=fault.effect)
-        if reply.now > standing.now:
-            candidate.count_hinted_wait(reply.now - standing.now)  # not a part of max_total_time either
-        self._now, self._abandoned = reply.now, reply.abandoned
-        return fault, standing._replace(now=reply.now, turn_left=reply.turn_left, abandoned=reply.abandoned)
+        return reply
 
     def _succeed_verified(self, verified: Verified, fault: Fault) -> CallSteps:
         """End a call whose tool has acted, as ``verify`` found out. A breaker that counts calls counts a failure."""
         call, now = self._call, self._now
         ticket = self._candidate.take_ticket()
         if ticket is not None:
-            yield Report(self._candidate, ticket, verdict_on(fault, entered=True), fault)
+            yield Report(self._candidate, ticket, verdict_on(fault, entered=call.attempts_ended > 0), fault)
         total, duration = call.attempts_ended, self._now - call.started
         fields = success_fields(call.tool.id, total, 0.0, duration)
         fields["via"] = "verify"

@@ -13,15 +13,19 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from failsoft.core.effects.verification import can_verify, why_not_asked
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.model.verified import Verified
 from failsoft.observe import events
 from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.recovery import Recovery, Steps
 from failsoft.runtime.call.steps import (
     Admit,
+    BegunBefore,
     CallSteps,
+    CheckBegun,
     Emit,
     EndRecord,
     EndUnknown,
@@ -31,6 +35,7 @@ from failsoft.runtime.call.steps import (
     RecordWrite,
     Report,
     Step,
+    VerifyReply,
     make_emit,
 )
 
@@ -59,7 +64,7 @@ class WriteSteps(Recovery):
             and (call.caller_id is not None or call.thread is not None)
         )
 
-    def _record_write(self) -> Generator[Step, Any, LedgerAnswer | Fault | None]:
+    def _record_write(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
         """Have a write recorded before it starts; a fault or an answer keeps it from starting."""
         call, required = self._call, self._options.store_required
         call.waiting = True
@@ -68,13 +73,46 @@ class WriteSteps(Recovery):
         if isinstance(answer, LedgerAnswer):
             return answer
         if answer == "begun":
-            return builtin_faults.begun_before()
+            return (yield from self._verify_begun())
         call.write_recorded = answer == "kept"
         if call.write_recorded:
             return None
         fields = {"message": f"{call.tool.id} could not be recorded before it starts", "refused": required}
         yield Emit(events.NOT_RECORDED, call.tool, fields)
         return builtin_faults.not_recorded(call.tool.id) if required else None
+
+    def _verify_begun(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
+        """Ask ``verify`` about an earlier start of this write. None: it was not done, and this call may do it."""
+        call, tool, fault = self._call, self._candidate.tool, builtin_faults.begun_before()
+        if not can_verify(tool.options, fault, tool.safe_to_repeat):
+            return fault
+        before: BegunBefore = yield CheckBegun()
+        why = before.why or why_not_asked(
+            running=False,
+            turn_left=before.turn_left,
+            abandoned=before.abandoned,
+            delay=tool.options.verify_delay,
+        )
+        reply = yield from self._ask(
+            fault, VerifyReply(Verified.unknown(why or ""), before.now, before.turn_left, before.abandoned)
+        )
+        verified, self._now = reply.verified, reply.now
+        if verified.answer == "unknown":
+            return (
+                fault._replace(reason=f"{fault.reason}; not verified: {verified.reason}") if verified.reason else fault
+            )
+        call.waiting = True
+        answer = yield from self._wait_for(RecordWrite(replaces=True))
+        call.waiting = False
+        if isinstance(answer, LedgerAnswer):
+            return answer
+        if verified.answer == "happened":
+            call.write_recorded = answer == "kept"
+            return verified
+        if answer != "kept":  # another replay was faster, or the store does not answer
+            return fault
+        call.write_recorded = True
+        return None
 
     # -- writes that were begun before ---------------------------------------------------------------------------------
 

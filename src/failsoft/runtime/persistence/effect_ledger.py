@@ -40,6 +40,7 @@ from failsoft.runtime.persistence.ledger_records import (
     read_answer,
     read_place,
 )
+from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
 from failsoft.runtime.persistence.write_record import Answer, Change, Write, Writer, WriteRecord
 from failsoft.stores.ports import key_of
@@ -96,15 +97,22 @@ class EffectLedger:
         """True if the call has to be recorded before this tool runs."""
         return call.write_record is None and tool.is_write and (call.caller_id is not None or call.thread is not None)
 
-    async def begin(self, call: Write) -> Answer:
-        """Record a call, and wait for the store without blocking the event loop."""
-        return self._read(call, await submit(lambda wake: self._submit(call, wake), PATIENCE))
+    async def begin(self, call: Write, *, replaces: bool = False) -> Answer:
+        """Record a call, and wait for the store without blocking the event loop.
 
-    def begin_blocking(self, call: Write) -> Answer:
-        """Record a call, and wait for the store in this OS thread."""
-        return self._read(call, submit_blocking(lambda wake: self._submit(call, wake), PATIENCE))
+        ``replaces``: the call takes the place of the earlier start that it was found to be a replay of.
+        """
+        return self._read(call, await submit(lambda wake: self._submit(call, wake, replaces), PATIENCE))
 
-    def _submit(self, call: Write, wake: Callable[[], None]) -> WriteRecord:
+    def begin_blocking(self, call: Write, *, replaces: bool = False) -> Answer:
+        """``begin`` for callers that block."""
+        return self._read(call, submit_blocking(lambda wake: self._submit(call, wake, replaces), PATIENCE))
+
+    def why_begun_may_run(self, call: Write, longest: float) -> str | None:
+        """Return why the earlier start of a call may still run; None if it cannot. ``longest``: seconds that a call takes."""
+        return may_still_run(call.begun_record or {}, self._run, self.records.wall(), longest)
+
+    def _submit(self, call: Write, wake: Callable[[], None], replaces: bool) -> WriteRecord:
         self.finish_pending()
         turn_id = "" if call.turn is None else call.turn.id
         place, value = place_of(call, self._run), self._describe(call)
@@ -115,9 +123,9 @@ class EffectLedger:
             record = call.write_record = WriteRecord(place, value)
             record.wake = wake
             ended = self._ended.pop(place, None)
-            record.replaces = None if ended is None else ended[1]
+            record.replaces = call.begun_record if replaces else None if ended is None else ended[1]
             self._running.setdefault(place, record)
-        if ended is not None and record.replaces is None:  # not a replay: its caller has the answer of the earlier call
+        if ended is not None and ended[1] is None:  # not a replay: its caller has the answer of the earlier call
             self._store.delete("pending", record.place)
         with self._lock:
             self._waiting.append(record)
@@ -127,7 +135,9 @@ class EffectLedger:
     def _describe(self, call: Write) -> dict[str, Any]:
         """Return the record of a call."""
         key, at = call.sent_key(self._new_key), self.records.wall()
-        return describe_write(call, self._run, at, next(self._numbers), key, keeps_arguments=self._keeps_arguments)
+        made = describe_write(call, self._run, at, next(self._numbers), key, keeps_arguments=self._keeps_arguments)
+        made["process"] = own_process()
+        return made
 
     def _read(self, call: Write, record: WriteRecord) -> Answer:
         answer = record.answer or "unknown"
@@ -135,6 +145,7 @@ class EffectLedger:
             call.write_record = None  # the record is another call's
             self._stop(record)
         if answer == "begun":
+            call.begun_record = record.found
             with self._lock:
                 self._told[record.place] = None
                 if len(self._told) > MOST_TOLD:

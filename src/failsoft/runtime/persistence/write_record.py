@@ -34,6 +34,7 @@ class Write(RecordedCall, Protocol):
     """A call that is recorded before it starts."""
 
     write_record: WriteRecord | None
+    begun_record: dict[str, Any] | None
 
     @property
     def tool(self) -> Writer: ...

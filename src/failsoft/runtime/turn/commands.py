@@ -87,7 +87,7 @@ def _escalate(turn: TurnState, skipped: Skipped) -> None:
 
 def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
-    fault = builtin_faults.turn_timed_out(turn.timeout, started=attempts > 0)
+    fault = builtin_faults.turn_timed_out(turn.timeout, started=_may_have_acted(handle, attempts))
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     _end_call(turn, handle, outcome, events.CALL_LEFT, {"duration_ms": round(outcome.duration * 1000, 3)})
     if turn.thread is not None and not handle.fills and handle.tool.is_known:
@@ -105,7 +105,9 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
 
 def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     attempts = _attempts(handle)
-    outcome = _outcome(turn, handle, "cancelled", builtin_faults.cancelled(started=attempts > 0), attempts)
+    outcome = _outcome(
+        turn, handle, "cancelled", builtin_faults.cancelled(started=_may_have_acted(handle, attempts)), attempts
+    )
     fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
     _end_call(turn, handle, outcome, events.CALL_CANCELLED, fields)
     call = None if handle.task is None else handle.full_call()
@@ -126,6 +128,11 @@ def _attempts(handle: Handle[Any]) -> int:
     call = handle.full_call()
     call.stop_waiting()
     return call.attempts
+
+
+def _may_have_acted(handle: Handle[Any], attempts: int) -> bool:
+    """True if the tool may have acted: it was attempted, or an earlier start of the call is being verified."""
+    return attempts > 0 or (handle.call is not None and handle.call.verifying)
 
 
 def _outcome(

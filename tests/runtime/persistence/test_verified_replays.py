@@ -1,0 +1,153 @@
+"""A write that was begun before a crash is verified when it is replayed (R53): it never runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.fakes import Scripted, Takes, virtual
+
+from failsoft import Runtime, Verified
+from failsoft.runtime.persistence import effect_ledger, process_identity
+from failsoft.runtime.persistence.process_identity import may_still_run, own_process
+from failsoft.stores.memory import MemoryStore
+from failsoft.testing import check_driver
+
+CALL: dict[str, Any] = {"id": "c1", "thread": "chat"}
+
+
+class Asked:
+    def __init__(self, answer: Verified) -> None:
+        self.answer = answer
+        self.questions: list[tuple[Any, Any]] = []
+
+    async def __call__(self, arguments: Any, key: Any, fault: Any) -> Verified:
+        self.questions.append((arguments, key))
+        assert fault.rule == "begun_before"
+        return self.answer
+
+
+async def crash(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, **options: Any) -> asyncio.Task[Any]:
+    """Begin a write in a runtime of a process that is gone afterwards."""
+    monkeypatch.setattr(effect_ledger, "own_process", lambda: f"{process_identity._machine()}/{2**22 + 1}/1")
+    rt = Runtime(store=store)
+    rt.add(Scripted(Takes(600)), id="pay", idempotent=False, timeout=None, **options)
+    task = asyncio.ensure_future(rt.call("pay", {"amount": 4}, **CALL))
+    await asyncio.sleep(0.5)
+    monkeypatch.setattr(effect_ledger, "own_process", own_process)
+    return task
+
+
+def replay(store: MemoryStore, verify: Any, **options: Any) -> tuple[Runtime, Scripted]:
+    rt = Runtime(store=store)
+    pay = Scripted("paid")
+    rt.add(pay, id="pay", verify=verify, **options)
+    return rt, pay
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "value", "ran"),
+    [
+        (Verified.happened("receipt"), "succeeded", "receipt", 0),
+        (Verified.none(), "succeeded", "paid", 1),
+        (Verified.unknown("no answer"), "failed", None, 0),
+    ],
+    ids=["happened", "none", "unknown"],
+)
+def test_a_replay_is_verified_with_its_own_arguments(
+    answer: Verified, status: str, value: Any, ran: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        verify = Asked(answer)
+        rt, pay = replay(store, verify)
+        with check_driver():
+            outcome = await rt.call("pay", {"amount": 4}, **CALL)
+        assert (outcome.status, outcome.value, pay.attempts) == (status, value, ran)
+        assert verify.questions == [({"amount": 4}, None)]
+        assert rt.health("pay").failure_count == 0
+        if status == "failed":
+            assert outcome.fault is not None
+            assert (outcome.fault.rule, outcome.fault.effect) == ("begun_before", "unknown")
+        task.cancel()
+
+    run()
+
+
+def test_only_one_of_several_replays_may_act_on_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        replays = [replay(store, Asked(Verified.none())) for _ in range(5)]
+        outcomes = await asyncio.gather(*(rt.call("pay", {"amount": 4}, **CALL) for rt, _ in replays))
+        assert sum(pay.attempts for _, pay in replays) == 1
+        assert sorted(outcome.status for outcome in outcomes) == ["failed"] * 4 + ["succeeded"]
+        task.cancel()
+
+    run()
+
+
+@virtual
+async def test_a_write_that_another_living_process_has_begun_is_not_verified() -> None:
+    store, verify = MemoryStore(), Asked(Verified.none())
+    first = Runtime(store=store)
+    first.add(Scripted(Takes(600)), id="pay", idempotent=False, timeout=None)
+    task = asyncio.ensure_future(first.call("pay", {"amount": 4}, **CALL))
+    await asyncio.sleep(0.5)
+    rt, pay = replay(store, verify)
+    outcome = await rt.call("pay", {"amount": 4}, **CALL)
+    assert (outcome.status, pay.attempts, verify.questions) == ("failed", 0, [])
+    (event,) = [event for event in rt.events() if event.event_type == "EffectVerified"]
+    assert event.fields["reason"] == "the process that began it still runs"
+    task.cancel()
+
+
+def test_a_replay_is_verified_and_made_with_the_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    @virtual
+    async def run() -> None:
+        store, keys = MemoryStore(), []
+
+        async def hang(amount: int, reference: str) -> None:
+            keys.append(reference)
+            await asyncio.sleep(600)
+
+        async def pay(amount: int, reference: str) -> str:
+            keys.append(reference)
+            return "paid"
+
+        verify = Asked(Verified.none())
+        monkeypatch.setattr(effect_ledger, "own_process", lambda: f"{process_identity._machine()}/{2**22 + 1}/1")
+        first = Runtime(store=store)
+        first.add(hang, id="pay", verify=verify, verify_key="reference", timeout=None)
+        task = asyncio.ensure_future(first.call("pay", {"amount": 4}, **CALL))
+        await asyncio.sleep(0.5)
+        rt = Runtime(store=store)
+        rt.add(pay, id="pay", verify=verify, verify_key="reference")
+        assert (await rt.call("pay", {"amount": 4}, **CALL)).value == "paid"
+        assert keys == [keys[0]] * 2
+        assert verify.questions[0][1] == keys[0]
+        task.cancel()
+
+    run()
+
+
+def test_a_process_is_recognised() -> None:
+    here = {"run": "other", "process": own_process(), "at": 0.0}
+    assert may_still_run(here, "me", 0.0, 1.0) == "the process that began it still runs"
+    assert may_still_run({**here, "run": "me"}, "me", 0.0, 1.0) == "an attempt of this process may still run"
+    assert may_still_run({}, "me", 0.0, 1.0) == "the same call has just begun"
+    ended = subprocess.Popen([sys.executable, "-c", "pass"])
+    ended.wait()
+    machine = own_process().partition("/")[0]
+    assert may_still_run({**here, "process": f"{machine}/{ended.pid}/1"}, "me", 0.0, 1.0) is None
+    assert may_still_run({**here, "process": f"{machine}/{os.getpid()}/1"}, "me", 0.0, 1.0) is None  # another start
+    for process in ("elsewhere/1/1", ""):
+        assert may_still_run({**here, "process": process}, "me", 1.0, 1.0) == "it may still run on another machine"
+        assert may_still_run({**here, "process": process}, "me", 1.1, 1.0) is None
