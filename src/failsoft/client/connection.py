@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -108,28 +109,74 @@ def http_options(address: Address, token: str, timeout: float) -> dict[str, Any]
     }
 
 
-def post(client: httpx.Client, path: str, body: bytes, timeout: float) -> Any:
-    """Send a JSON body and return the JSON answer, all of it within ``timeout`` seconds."""
+@contextmanager
+def translate() -> Iterator[None]:
+    """Turn errors of the connection into ``DaemonUnavailable``."""
     import httpx
 
-    deadline = time.monotonic() + timeout
     try:
-        with client.stream(
-            "POST", path, content=body, headers={"content-type": "application/json"}, timeout=timeout
-        ) as answer:
-            parts, size = [], 0
-            for part in answer.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if time.monotonic() > deadline:
-                    raise DaemonUnavailable(f"no whole answer within {timeout:g} s")
-                if size > LARGEST_ANSWER:
-                    raise DaemonError("the answer is too large")
-            return read_answer(answer.status_code, b"".join(parts))
-    except httpx.TimeoutException:
-        raise DaemonUnavailable(f"no answer within {timeout:g} s") from None
+        yield
+    except httpx.TimeoutException as error:
+        raise DaemonUnavailable(f"no answer in time ({type(error).__name__})") from None
     except httpx.HTTPError as error:
         raise DaemonUnavailable(sanitise(f"{type(error).__name__}: {error}")) from None
+
+
+class _Body:
+    """The parts of an answer, limited in size and time."""
+
+    def __init__(self, timeout: float) -> None:
+        self._deadline = time.monotonic() + timeout
+        self._timeout = timeout
+        self._size = 0
+        self.parts: list[bytes] = []
+
+    def add(self, part: bytes) -> None:
+        self.parts.append(part)
+        self._size += len(part)
+        if time.monotonic() > self._deadline:
+            raise DaemonUnavailable(f"no whole answer within {self._timeout:g} s")
+        if self._size > LARGEST_ANSWER:
+            raise DaemonError("the answer is too large")
+
+
+def _arguments(body: Mapping[str, Any] | None, query: Mapping[str, Any] | None, timeout: float) -> dict[str, Any]:
+    content = None if body is None else json.dumps(body, allow_nan=False).encode()
+    headers = {} if body is None else {"content-type": "application/json"}
+    return {"content": content, "params": dict(query or {}), "headers": headers, "timeout": timeout}
+
+
+def send(
+    client: httpx.Client,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None,
+    query: Mapping[str, Any] | None,
+    timeout: float,
+) -> Any:
+    """Send a request and return the JSON answer, all of it within ``timeout`` seconds."""
+    read = _Body(timeout)
+    with translate(), client.stream(method, path, **_arguments(body, query, timeout)) as answer:
+        for part in answer.iter_bytes():
+            read.add(part)
+        return read_answer(answer.status_code, b"".join(read.parts))
+
+
+async def send_async(
+    client: httpx.AsyncClient,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None,
+    query: Mapping[str, Any] | None,
+    limit: float,
+) -> Any:
+    """``send`` for an event loop; ``limit`` is its timeout."""
+    read = _Body(limit)
+    with translate():
+        async with client.stream(method, path, **_arguments(body, query, limit)) as answer:
+            async for part in answer.aiter_bytes():
+                read.add(part)
+            return read_answer(answer.status_code, b"".join(read.parts))
 
 
 def read_answer(status: int, content: bytes) -> Any:

@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, post, read_address
+from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
 from failsoft.core.model.json_values import plain
 from failsoft.observe.events import Event
 
@@ -106,7 +105,7 @@ class EventReporter:
             weakref.finalize(self, self._client.close)
         dropped = self.dropped
         body = {"source": self.source, "events": part, "dropped": dropped - self._told}
-        post(self._client, "/v1/events", json.dumps(body, allow_nan=False).encode(), TIMEOUT)
+        send(self._client, "POST", "/v1/events", body, None, TIMEOUT)
         self._told = dropped
 
     def _postpone(self, error: DaemonUnavailable) -> None:

@@ -13,7 +13,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import threading
@@ -22,7 +21,7 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, post, read_address
+from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
 from failsoft.core.model.durations import seconds
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.options import BreakerOptions
@@ -121,8 +120,7 @@ class RemoteHandler:
 
 
 def _post(client: httpx.Client, report: ErrorReport, timeout: float) -> Any:
-    body = json.dumps({"report": plain(report.to_dict())}, allow_nan=False).encode()
-    return post(client, "/v1/errors", body, timeout)
+    return send(client, "POST", "/v1/errors", {"report": plain(report.to_dict())}, None, timeout)
 
 
 def _read_decision(answer: object, host: str) -> Decision:

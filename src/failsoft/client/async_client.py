@@ -1,0 +1,189 @@
+"""The async client of the daemon: ``async with AsyncClient("https://…") as client: await client.tools()``.
+
+One method per route; they are those of ``client``. A request that the daemon refuses raises ``DaemonError``
+with its problem document; one that it did not answer raises ``DaemonUnavailable``. Nothing is retried here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from failsoft.client import answers, requests
+from failsoft.client.connection import find_token, http_options, read_address, send_async
+from failsoft.client.event_stream import EventMessages, stream_headers
+from failsoft.client.requests import Advice, Asked, Circuit, Status, Verdict
+from failsoft.core.model.durations import seconds
+
+if TYPE_CHECKING:
+    import httpx
+
+    from failsoft.core.model.durations import Duration
+    from failsoft.core.model.outcome import Decision
+    from failsoft.core.resilience.error_handler import ErrorReport
+
+
+class AsyncClient:
+    """A connection to a daemon. ``token`` is by default that of the environment (FAILSOFT_TOKEN)."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: Duration = "30s",
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        import httpx
+
+        self.address = read_address(url, "AsyncClient")
+        self._timeout = seconds(timeout)
+        options = http_options(self.address, find_token(token), self._timeout)
+        self._http = httpx.AsyncClient(**options, transport=transport)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _send(self, asked: Asked) -> Any:
+        return await send_async(self._http, asked.method, asked.path, asked.body, asked.query, self._timeout)
+
+    async def follow_events(self, *, after: int | None = None, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        """Yield events as they come, for ever. The ``id`` of each is the position to resume ``after``.
+
+        Raises ``DaemonUnavailable`` when the daemon ends the stream or drops a client that is too slow.
+        """
+        asked = requests.get("events", **filters)
+        messages = EventMessages(self.address.host)
+        with messages.errors():
+            async with self._http.stream(
+                "GET", asked.path, params=dict(asked.query or {}), headers=stream_headers(after), timeout=self._timeout
+            ) as answer:
+                if answer.status_code != 200:
+                    messages.refuse(answer.status_code, await answer.aread())
+                async for line in answer.aiter_lines():
+                    for event in messages.feed(line):
+                        yield event
+        messages.end()
+
+    async def decide(self, report: ErrorReport) -> Decision:
+        """Ask what to do about a failure, with a complete report."""
+        return requests.read_decision(await self._send(requests.report_of(report)))
+
+    async def report_error(self, tool: str, error: str | BaseException | Mapping[str, Any], **details: Any) -> Advice:
+        """Report a failed attempt and get the decision.
+
+        ``details`` are the fields of POST /v1/errors: ``call_id``, ``attempt``, ``alternatives``, ``read_only`` …
+        """
+        return requests.read_advice(
+            await self._send(requests.post("errors", tool=tool, error=requests.error_details(error), **details))
+        )
+
+    async def report_outcome(self, tool: str, status: Status, **details: Any) -> Circuit:
+        """Report how a call ended; return the tool's circuit."""
+        return answers.read_circuit(await self._send(requests.post("outcomes", tool=tool, status=status, **details)))
+
+    async def send_events(self, source: str, events: Sequence[Mapping[str, Any]], *, dropped: int = 0) -> int:
+        """Store events of a runtime elsewhere; return how many were new."""
+        return answers.read_accepted(await self._send(requests.events_of(source, events, dropped)))
+
+    async def call(self, tool: str, args: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+        """Call a tool of the daemon's manifest. ``state`` is "running" if it takes longer than ``wait`` seconds."""
+        answer: dict[str, Any] = await self._send(requests.post("calls", tool=tool, args=dict(args or {}), **options))
+        return answer
+
+    async def get_call(self, id: str, *, wait: float | None = None) -> dict[str, Any]:
+        """Return a call and, once it has ended, its outcome."""
+        answer: dict[str, Any] = await self._send(requests.get("calls", id, wait=wait))
+        return answer
+
+    async def cancel_call(self, id: str) -> dict[str, Any]:
+        """Cancel a call."""
+        answer: dict[str, Any] = await self._send(requests.delete("calls", id))
+        return answer
+
+    async def run_turn(self, plan: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        """Run a plan as a turn. ``state`` is "running" if it takes longer than ``wait`` seconds."""
+        answer: dict[str, Any] = await self._send(requests.post("turns", plan=dict(plan), **options))
+        return answer
+
+    async def turns(self, *, limit: int | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
+        """List turns, latest first."""
+        return answers.list_in("turns")(await self._send(requests.get("turns", limit=limit, tenant=tenant)))
+
+    async def get_turn(self, id: str, *, wait: float | None = None) -> dict[str, Any]:
+        """Return a turn with its report, trace and waterfall."""
+        answer: dict[str, Any] = await self._send(requests.get("turns", id, wait=wait))
+        return answer
+
+    async def cancel_turn(self, id: str) -> dict[str, Any]:
+        """Cancel a turn."""
+        answer: dict[str, Any] = await self._send(requests.delete("turns", id))
+        return answer
+
+    async def running(self, *, tenant: str | None = None) -> list[dict[str, Any]]:
+        """List calls in flight."""
+        return answers.list_in("running")(await self._send(requests.get("running", tenant=tenant)))
+
+    async def tools(self, *, tenant: str | None = None) -> list[dict[str, Any]]:
+        """List the tools with schema, health and metrics."""
+        return answers.list_in("tools")(await self._send(requests.get("tools", tenant=tenant)))
+
+    async def get_tool(self, id: str, *, tenant: str | None = None) -> dict[str, Any]:
+        """Return one tool."""
+        answer: dict[str, Any] = await self._send(requests.get("tools", id, tenant=tenant))
+        return answer
+
+    async def disable(self, tool: str, reason: str = "") -> dict[str, Any]:
+        """Refuse calls of a tool."""
+        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "disable", reason=reason))
+        return answer
+
+    async def enable(self, tool: str) -> dict[str, Any]:
+        """Accept calls of a tool again."""
+        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "enable"))
+        return answer
+
+    async def reset(self, tool: str) -> dict[str, Any]:
+        """Close the circuit of a tool."""
+        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "reset"))
+        return answer
+
+    async def ledger(self, *, tool: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
+        """List writes whose effect is unknown."""
+        return answers.list_in("unknown")(await self._send(requests.get("ledger", tool=tool, tenant=tenant)))
+
+    async def resolve(self, id: str, verdict: Verdict, value: Any = None) -> dict[str, Any]:
+        """Close a case of the ledger: it happened, or nothing was done."""
+        answer: dict[str, Any] = await self._send(requests.post("ledger", id, "resolve", verdict=verdict, value=value))
+        return answer
+
+    async def thread(self, key: str, *, tenant: str | None = None) -> dict[str, Any]:
+        """Return the state of a conversation."""
+        answer: dict[str, Any] = await self._send(requests.get("threads", key, tenant=tenant))
+        return answer
+
+    async def memory(self, *, tool: str | None = None, tenant: str | None = None) -> dict[str, Any]:
+        """Return what has helped against which errors."""
+        answer: dict[str, Any] = await self._send(requests.get("memory", tool=tool, tenant=tenant))
+        return answer
+
+    async def runtimes(self) -> list[dict[str, Any]]:
+        """List the runtimes that report here."""
+        return answers.list_in("runtimes")(await self._send(requests.get("runtimes")))
+
+    async def status(self) -> dict[str, Any]:
+        """Return versions, subscribers, store and streams of the daemon."""
+        answer: dict[str, Any] = await self._send(requests.get("status"))
+        return answer
+
+    async def events(self, *, after: int | None = None, limit: int | None = None, **filters: Any) -> dict[str, Any]:
+        """Return a page of events; ``next`` is the position for ``after``."""
+        answer: dict[str, Any] = await self._send(requests.get("events", after=after, limit=limit, **filters))
+        return answer
