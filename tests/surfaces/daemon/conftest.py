@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -98,16 +98,15 @@ class Served:
         self.directory = directory
         if not (directory / "tokens.json").exists():
             write_all_tokens(directory / "tokens.json")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "failsoft", "serve", "--port", "0", "--json", *options],
-            stdout=subprocess.PIPE, stderr=(directory / "stderr.txt").open("ab"), text=True, cwd=directory,
-            env={**os.environ, "FAILSOFT_STATE": str(directory)},
-        )  # fmt: skip
+        with (directory / "stderr.txt").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "failsoft", "serve", "--port", "0", "--json", *options],
+                stdout=subprocess.PIPE, stderr=errors, text=True, cwd=directory,
+                env={**os.environ, "FAILSOFT_STATE": str(directory)},
+            )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, (directory / "stderr.txt").read_text()
-        import json
-
         self.url: str = json.loads(line)["url"]
 
     def client(self, name: str = "operator", **more: Any) -> httpx.Client:
@@ -133,7 +132,3 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
         each.end(signal.SIGKILL)
         assert each.process.stdout is not None
         each.process.stdout.close()
-
-
-def run(test: Any) -> Any:
-    return asyncio.run(test)

@@ -116,8 +116,8 @@ async def _serve(
     if not server.started:
         try:
             await running
-        except SystemExit:  # uvicorn has logged the reason
-            raise CommandError(f"cannot listen on {host} port {port}: is it in use?", code=1) from None
+        except FailsoftError as error:
+            raise CommandError(str(error), code=1) from None
         raise CommandError("the daemon could not be started", code=1)
     bound = server.servers[0].sockets[0].getsockname()[1]
     address = f"{'https' if tls_certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{bound}"

@@ -262,7 +262,7 @@ class ErrorDesk:
         call_id, turn_id = scoped(tenant, report.call_id), report.turn_id and scoped(tenant, report.turn_id)
         if tenant is not None:
             fields["tenant"] = tenant
-        self._rt.log.record_event(events.REMOTE_DECISION, tool.id, call_id, turn_id, fields)
+        self._rt.log.trace.record((events.REMOTE_DECISION, self._rt.time.now(), tool.id, call_id, turn_id, fields))
         answer = _answer(report, decision, tool)
         answer["circuit"]["state"] = report.breaker_state
         return answer

@@ -71,12 +71,12 @@ class ReportedTool:
         return self._rt.toolbox.disabled.get(self.id) is not None
 
     def emit(self, event_type: str, call_id: str | None, turn_id: str | None, fields: dict[str, Any]) -> None:
-        """Record an event about the tool, and count it."""
+        """Record an event about the tool, and count it. It is not logged: the executor has its own log."""
         if self.tenant is not None:
             fields["tenant"] = self.tenant
         if self.tool is None:
             self.metrics.count(event_type, fields)
-        self._rt.log.record_event(event_type, self.tool or self.id, call_id, turn_id, fields)
+        self._rt.log.trace.record((event_type, self._rt.time.now(), self.tool or self.id, call_id, turn_id, fields))
 
     def report(
         self, result: Result, fault: Fault | None, call_id: str | None, turn_id: str | None

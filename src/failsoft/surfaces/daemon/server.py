@@ -11,8 +11,11 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
+import signal
 import socket
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import uvicorn
@@ -65,9 +68,23 @@ class DaemonServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # uvicorn has logged the reason, and would exit
+            raise FailsoftError(f"cannot listen on {self.config.host} port {self.config.port}: is it in use?") from None
         if self.started:
             self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End in order at the first signal, at once at the second. The process then exits normally, not by the signal."""
+        known = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in known}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop taking reports, end the streams, then end the rest."""
