@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.fakes import real
 
 from failsoft import Decision, ErrorReport, Fault, decide
 from failsoft.core.model.fault import Code
+from failsoft.surfaces.daemon import reported_tools
 
 MANIFEST = {
     "tools": {
@@ -101,6 +103,7 @@ async def test_failures_open_the_circuit_and_a_success_closes_it(open_daemon: An
         second = (await asked.post("/v1/errors", {"tool": "get_x", "error": "503", "call_id": "b"})).json()
         assert (first["strategy"], second["strategy"], second["tool"]) == ("retry", "alternative_tool", "get_y")
         assert "circuit open" in second["reason"]
+        await asyncio.sleep(0.01)  # longer than the circuit stays open
         done = await asked.post("/v1/outcomes", {"tool": "get_x", "status": "succeeded"})
         assert done.json()["circuit"]["state"] == "closed"
         types = [event.event_type for event in asked.daemon.rt.events()]
@@ -213,3 +216,15 @@ async def test_errors_of_one_tenant_touch_no_other(open_daemon: Any) -> None:
         assert other["circuit"]["state"] == "closed"
         refused = await asked.post("/v1/errors", {"tool": "get_x", "error": "503", "tenant": "acme"}, "bolt")
         assert refused.status_code == 403
+
+
+@real
+async def test_the_number_of_reported_tools_is_limited(open_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reported_tools, "MOST_TOOLS", 3)
+    monkeypatch.setattr(reported_tools, "MOST_TOOLS_IN_ALL", 5)
+    async with open_daemon() as asked:
+        for tenant in ("a", "b", "c"):
+            for number in range(5):
+                said = {"tool": f"get_{number}", "error": "503", "tenant": tenant}
+                assert (await asked.post("/v1/errors", said)).json()["strategy"] == "retry"
+        assert [len(asked.daemon.book.tools(tenant)) for tenant in ("a", "b", "c")] == [3, 2, 0]

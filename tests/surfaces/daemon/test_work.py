@@ -113,3 +113,15 @@ async def test_work_of_one_tenant_is_invisible_to_others(open_daemon: Any) -> No
         assert "get_weather" not in (await asked.get("/v1/events", "bolt")).text
         for path in ("/v1/status", "/metrics"):
             assert (await asked.get(path, "acme")).status_code == 403
+
+
+@real
+async def test_a_client_that_waits_is_answered_when_the_daemon_stops(open_daemon: Any) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        body = {"plan": {"calls": [{"tool": "get_slowly"}]}, "wait": 60}
+        waiting = asyncio.create_task(asked.post("/v1/turns", body))
+        await asyncio.sleep(0.1)
+        asked.daemon.stop()
+        answer = await asyncio.wait_for(waiting, 5)
+        assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+        assert (await asked.post("/v1/errors", {"tool": "get_x", "error": "503"})).status_code == 503

@@ -75,8 +75,9 @@ class Daemon:
             )
 
     def stop(self) -> None:
-        """Take no more requests, and end the streams."""
+        """Take no more requests, cancel calls and turns, and end the streams."""
         self.stopping = True
+        self.jobs.cancel_all()
         self.feed.close()
 
     async def close(self) -> None:

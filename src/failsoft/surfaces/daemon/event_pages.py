@@ -50,7 +50,7 @@ def read_wanted(on: Exchange) -> Wanted:
 async def get_events(on: Exchange) -> Response:
     """Return a page of events, or a stream if the client accepts one."""
     wanted = read_wanted(on)
-    if STREAM in on.request.headers.get("accept", ""):
+    if STREAM in on.request.headers.get("accept", "") and on.request.method == "GET":
         return _stream(on, wanted)
     limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
     after = read_number(on.request, "after", 0)

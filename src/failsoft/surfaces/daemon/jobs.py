@@ -88,12 +88,16 @@ class Jobs:
         await asyncio.wait({job.task}, timeout=1.0)
         return True
 
-    async def close(self, seconds: float) -> None:
-        """Cancel everything that runs."""
+    def cancel_all(self) -> set[asyncio.Task[None]]:
+        """Cancel everything that runs; those that wait for it are answered."""
         tasks = {job.task for job in self._jobs.values() if job.task is not None and not job.task.done()}
         for task in tasks:
             task.cancel()
-        if tasks:
+        return tasks
+
+    async def close(self, seconds: float) -> None:
+        """Cancel everything that runs, and wait for some seconds."""
+        if tasks := self.cancel_all():
             await asyncio.wait(tasks, timeout=seconds)
 
 

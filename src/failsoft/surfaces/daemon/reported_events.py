@@ -27,7 +27,13 @@ MOST_RUNTIMES: Final = 1_000
 MOST_TOOLS: Final = 1_000  # of one runtime
 _IDS: Final = ("turn_id", "call_id", "parent_id", "inner_call_id")
 
-_clean = lru_cache(4_096)(sanitise)  # events repeat the same few texts
+_SHORT: Final = 300  # characters of a text whose sanitised form is kept
+
+_clean_short = lru_cache(4_096)(sanitise)  # events repeat the same few texts
+
+
+def _clean(text: str) -> str:
+    return _clean_short(text) if len(text) <= _SHORT else sanitise(text)
 
 
 class RemoteRuntime:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
 
 MOST_TOOLS: Final = 1_000  # of one tenant
-MOST_TENANTS: Final = 1_000
+MOST_TOOLS_IN_ALL: Final = 20_000
 MOST_CALLS: Final = 20_000
 PROBE_SECONDS: Final = 30.0  # a probe elsewhere that is not reported loses its slot after this time
 
@@ -175,6 +175,7 @@ class ReportBook:
         self._rt = rt
         self._settings = settings
         self._tools: dict[str | None, dict[str, ReportedTool]] = {}
+        self._known = 0  # tools of all tenants
         self._calls: OrderedDict[tuple[str | None, str], ReportedCall] = OrderedDict()
 
     def tool(self, tenant: str | None, id: str) -> ReportedTool:
@@ -184,13 +185,15 @@ class ReportBook:
         if found is not None and (found.tool is None or self._rt.toolbox.tools.get(id) is found.tool):
             return found
         made = self._make(tenant, id)
-        if of_tenant is None and len(self._tools) < MOST_TENANTS:
-            of_tenant = self._tools[tenant] = {}
-        if of_tenant is not None and (id in of_tenant or len(of_tenant) < MOST_TOOLS):
-            of_tenant[id] = made
+        if found is not None or self._has_room(of_tenant):
+            self._known += found is None
+            self._tools.setdefault(tenant, {})[id] = made
             if made.tool is None and self._rt.toolbox.circuits is not None:
                 self._rt.toolbox.circuits.register(made.health, "reported", tenant or "", id)
         return made
+
+    def _has_room(self, of_tenant: dict[str, ReportedTool] | None) -> bool:
+        return self._known < MOST_TOOLS_IN_ALL and (of_tenant is None or len(of_tenant) < MOST_TOOLS)
 
     def _make(self, tenant: str | None, id: str) -> ReportedTool:
         registered = self._rt.toolbox.tools.get(id)
