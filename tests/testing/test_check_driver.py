@@ -23,6 +23,7 @@ from failsoft.runtime.call.steps import Spend
 from failsoft.testing import check_driver
 
 LOCK = threading.Lock()
+REPORTED = {"daemon"}  # groups whose scenes run no tool: they are told about failures elsewhere
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -30,7 +31,8 @@ def test_the_same_answers_give_the_same_steps_in_every_golden_scene(group: str) 
     with check_driver() as checked:
         lines = [record(scenario) for scenario in scenarios(group)]
     assert any(lines)
-    assert checked.calls or not any("ToolError" in line for story in lines for line in story)
+    failed = any("ToolError" in line for story in lines for line in story)
+    assert checked.calls if failed and group not in REPORTED else not (checked.calls and group in REPORTED)
 
 
 def test_the_golden_scenes_are_many_calls_on_the_full_path() -> None:
