@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from tests.fakes import real
 
 HERE = "tests.surfaces.daemon.tools_of_tests"
 MANIFEST = {
     "tools": {
         name: {"entrypoint": {"function": f"{HERE}:{name}"}, "timeout": "60s", "retry": {"max_attempts": 1}}
-        for name in ("get_weather", "get_slowly", "get_nothing")
+        for name in ("get_weather", "get_slowly", "get_nothing", "get_out", "get_interrupted")
     }
 }
 PLAN = {"calls": [{"id": "sky", "tool": "get_weather", "args": {"city": "Bern"}}, {"tool": "get_nothing", "id": "no"}]}
@@ -125,3 +126,12 @@ async def test_a_client_that_waits_is_answered_when_the_daemon_stops(open_daemon
         answer = await asyncio.wait_for(waiting, 5)
         assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
         assert (await asked.post("/v1/errors", {"tool": "get_x", "error": "503"})).status_code == 503
+
+
+@pytest.mark.parametrize("tool", ["get_out", "get_interrupted"])
+@real
+async def test_a_call_of_a_tool_that_exits_does_not_end_the_daemon(open_daemon: Any, tool: str) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        answer = await asked.post("/v1/calls", {"tool": tool})
+        assert (answer.status_code, answer.json()["state"]) == (200, "failed"), answer.text
+        assert (await asked.get("/readyz")).status_code == 200

@@ -25,3 +25,13 @@ async def get_nothing() -> None:
 async def pay() -> None:
     """Pay, and lose the answer."""
     raise ConnectionResetError("Connection reset by peer")
+
+
+def get_out() -> None:
+    """End the process."""
+    raise SystemExit(3)
+
+
+def get_interrupted() -> None:
+    """Pretend that someone pressed Ctrl-C."""
+    raise KeyboardInterrupt

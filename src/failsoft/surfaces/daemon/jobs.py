@@ -4,16 +4,22 @@ Rules
 -----
 - A client waits for up to ``wait`` seconds. What takes longer goes on, and the client polls it or follows its events.
 - An id is used once. The latest ``KEPT`` finished jobs are kept in memory; a turn's trace stays in the store.
+- A call cannot end the daemon, whatever its tool raises.
 - A turn is in the store before it is acknowledged, so that it can be found after a crash: its state is then ``interrupted``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, Literal
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Literal, TypeVar
 
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.problems import Problem
+
+T = TypeVar("T")
+log = logging.getLogger("failsoft")
 
 MOST_RUNNING: Final = 500
 KEPT: Final = 1_000
@@ -37,13 +43,27 @@ class Job:
 
     async def run(self, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         try:
-            self.result = await work
+            self.result = await contain(work)
             self.state = "finished"
         except asyncio.CancelledError:
             self.state = "cancelled"
-        except BaseException:
+        except Exception as error:
             self.state = "failed"
-            raise
+            log.error("the %s %s failed: %s", self.kind, self.id, sanitise(f"{type(error).__name__}: {error}"))  # noqa: TRY400
+
+
+class ToolExit(Exception):
+    """A tool has tried to end the process."""
+
+
+async def contain(work: Awaitable[T]) -> T:
+    """Run a tool so that it does not end the daemon: with ``sys.exit``, say, or with an interrupt of its own."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise ToolExit(f"a tool raised {type(error).__name__}") from None
 
 
 class Jobs:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.registry import reset_health
+from failsoft.surfaces.daemon.jobs import contain
 from failsoft.surfaces.daemon.messages import DisableRequest, EmptyRequest, RetryRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
 from failsoft.surfaces.daemon.reported_tools import ReportedTool
@@ -132,7 +133,7 @@ async def post_retry(on: Exchange) -> Response:
     """Repeat an offered call, because the user has asked for it."""
     body: RetryRequest = on.body
     tenant = named_tenant(on)
-    outcome = await on.daemon.rt.threads(on.id, tenant=tenant).retry(body.tool)
+    outcome = await contain(on.daemon.rt.threads(on.id, tenant=tenant).retry(body.tool))
     on.daemon.audit.record(on.grant, "retry", body.tool, tenant=tenant, address=on.address, thread=on.id)
     await on.daemon.confirm()
     return JSONResponse(outcome.to_dict())
