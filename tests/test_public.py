@@ -24,6 +24,7 @@ USERS = {  # and whom they are for
     "failsoft.integration": "adapters",
     "failsoft.otel": "programs that trace with OpenTelemetry",
     "failsoft.prometheus": "programs that Prometheus scrapes",
+    "failsoft.client": "programs that talk to a daemon",
     "failsoft.stores.ports": "stores",
     "failsoft.stores.url": "programs that read a store",
     "failsoft.analysis.source": "programs that read a trace",

@@ -165,6 +165,12 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "See [Observe](../how-to/observe.md#prometheus).",
         ("PrometheusCollector", "exposition"),
     ),
+    (
+        "Client of the daemon",
+        "failsoft.client",
+        "See [Ask a daemon](../how-to/ask-a-daemon.md). `AsyncClient` has the methods of `Client`, to await.",
+        ("Client", "AsyncClient", "Advice", "RemoteHandler", "EventReporter", "DaemonError", "DaemonUnavailable"),
+    ),
     ("OpenTelemetry", "failsoft.otel", "See [OpenTelemetry](../how-to/opentelemetry.md).", ("OpenTelemetry",)),
 )
 

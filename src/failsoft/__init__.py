@@ -1,8 +1,8 @@
 """failsoft runs the tool calls of an LLM agent so that failure is handled well.
 
 Every public name is imported from here. The other public modules are ``failsoft.testing``, ``failsoft.adapters.*``,
-``failsoft.otel``, ``failsoft.prometheus``, ``failsoft.integration``, ``failsoft.analysis.source``, ``failsoft.stores.url`` and ``failsoft.stores.ports``. May import
-``runtime`` and what is below it. ``tests/public_names.txt`` and ``tests/public_modules.txt`` pin the public names.
+``failsoft.otel``, ``failsoft.prometheus``, ``failsoft.client``, ``failsoft.integration``, ``failsoft.analysis.source``,
+``failsoft.stores.url`` and ``failsoft.stores.ports``. May import ``runtime`` and what is below it. ``tests/public_names.txt`` and ``tests/public_modules.txt`` pin the public names.
 """
 
 from __future__ import annotations
