@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-CONNECTIONS = 32
+CONNECTIONS = 256
 
 
 class Connection(asyncio.Protocol):
@@ -48,7 +48,8 @@ class Connection(asyncio.Protocol):
             self.buffer = b""
             status = int(head[9:12])
             answer, self.answer = self.answer, None
-            answer.set_result(status)
+            if not answer.done():
+                answer.set_result(status)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail the request under way."""
@@ -141,7 +142,7 @@ def follow(port: int, token: str, clients: int) -> None:
         json.dumps(
             {
                 "bytes": sum(one[0] for one in got),
-                "batches": min(one[1] for one in got),
+                "batches": min((one[1] for one in got), default=0),
                 "ended": sum(one[2] for one in got),
             }
         )
