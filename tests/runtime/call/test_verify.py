@@ -9,10 +9,11 @@ import time
 from typing import Any
 
 import pytest
-from tests.fakes import NOT_FOUND, OFTEN, RESET, Scripted, Takes, real, virtual
+from tests.fakes import DOWN, NOT_FOUND, OFTEN, RESET, Scripted, Takes, real, virtual
 
 from failsoft import ManifestError, NothingDone, Outcome, Runtime, Verified
 from failsoft.analysis.replay import replay_cascades
+from failsoft.core.model.partial import Partial
 from failsoft.testing import check_driver
 
 
@@ -540,3 +541,74 @@ def test_a_verify_that_refers_to_no_argument_is_refused() -> None:
 
     with pytest.raises(ManifestError, match="verify: the function has no parameter 'order_id'; did you mean orderid"):
         Runtime().add(pay, verify=READ_BACK)
+
+
+# --- answers that must not be believed --------------------------------------------------------------------------------
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class OwnBaseError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [UnprintableError(), OwnBaseError("password=hunter2")])
+def test_a_verify_that_raises_anything_leaves_the_effect_unknown(error: BaseException) -> None:
+    @virtual
+    async def run() -> None:
+        outcome, pay, rt = await call((RESET, "paid again"), Answers(error))
+        assert outcome.fault is not None
+        assert (outcome.fault.effect, pay.attempts) == ("unknown", 1)
+        (event,) = records(rt, "EffectVerified")
+        assert event["reason"].startswith(f"verify raised {type(error).__name__}")
+        assert "hunter2" not in str([one.to_dict() for one in rt.events()])
+
+    run()
+
+
+FINDS = {"tool": "find", "happened_if": {"status": "paid"}, "none_if": [[], {"$failed": "INVALID_ARGUMENT"}]}
+
+
+async def read_back_with(find: Any, **options: Any) -> tuple[Outcome[Any], Scripted, str]:
+    rt = Runtime()
+    pay = Scripted(RESET, "paid again")
+    rt.add(find, id="find", read_only=True, retry={"max_attempts": 1}, **options)
+    rt.add(Scripted([]), id="cache", read_only=True)
+    rt.add(pay, id="pay", verify=FINDS, verify_timeout="60s")
+    outcome = await rt.call("pay", {})
+    return outcome, pay, records(rt, "EffectVerified")[0].get("reason", "")
+
+
+async def find_by(order: int) -> Any:
+    raise AssertionError("it cannot be called without an order")
+
+
+@pytest.mark.parametrize(
+    ("find", "options", "reason"),
+    [
+        (Scripted(Partial([], missing=["eu"])), {}, "only a part of the answer was there"),
+        (Scripted(DOWN), {"fallbacks": ["cache"]}, "cache was read in place of find"),
+        (find_by, {}, "find failed: INVALID_ARGUMENT"),
+    ],
+    ids=["part", "fallback", "never ran"],
+)
+def test_none_is_not_believed_if_the_reading_tool_has_not_read_everything_itself(
+    find: Any, options: dict[str, Any], reason: str
+) -> None:
+    @virtual
+    async def run() -> None:
+        outcome, pay, said = await read_back_with(find, **options)
+        assert outcome.fault is not None
+        assert (outcome.fault.effect, pay.attempts) == ("unknown", 1)
+        assert said.startswith(reason)
+
+    run()
+
+
+@virtual
+async def test_what_a_part_of_the_answer_shows_has_happened() -> None:
+    outcome, pay, _ = await read_back_with(Scripted(Partial([{"status": "paid"}], missing=["eu"])))
+    assert (outcome.status, outcome.via, pay.attempts) == ("succeeded", "verify", 1)

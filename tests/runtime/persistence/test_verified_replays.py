@@ -151,3 +151,47 @@ def test_a_process_is_recognised() -> None:
     for process in ("elsewhere/1/1", ""):
         assert may_still_run({**here, "process": process}, "me", 1.0, 1.0) == "it may still run on another machine"
         assert may_still_run({**here, "process": process}, "me", 1.1, 1.0) is None
+
+
+# --- fallbacks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", ["fallback", "policy"])
+@pytest.mark.parametrize("answer", [Verified.none(), Verified.happened("receipt")], ids=["none", "happened"])
+def test_none_is_not_believed_about_a_call_that_a_fallback_may_have_made(
+    answer: Verified, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies = [
+        {
+            "name": "elsewhere",
+            "when": {"tool": "pay"},
+            "then": {"strategy": "alternative_tool", "tool": "pay_elsewhere"},
+        }
+    ]
+    manifest: dict[str, Any] = {} if other == "fallback" else {"policies": policies}
+    options: dict[str, Any] = {"fallbacks": ["pay_elsewhere"]} if other == "fallback" else {}
+
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        monkeypatch.setattr(effect_ledger, "own_process", lambda: f"{process_identity._machine()}/{2**22 + 1}/1")
+        before = Runtime(manifest, store=store)
+        acts = Scripted(Takes(600))
+        before.add(Scripted("never"), id="pay", verify=Asked(answer), **options)
+        before.add(acts, id="pay_elsewhere", idempotent=False, timeout=None)
+        before.disable("pay", "maintenance")
+        task = asyncio.ensure_future(before.call("pay", {"amount": 4}, **CALL))
+        await asyncio.sleep(0.5)
+        assert acts.attempts == 1
+        monkeypatch.setattr(effect_ledger, "own_process", own_process)
+        rt, pay, again = Runtime(manifest, store=store), Scripted("paid"), Scripted("paid elsewhere")
+        rt.add(pay, id="pay", verify=Asked(answer), **options)
+        rt.add(again, id="pay_elsewhere", idempotent=False)
+        outcome = await rt.call("pay", {"amount": 4}, **CALL)
+        assert (pay.attempts, again.attempts) == (0, 0)
+        assert (outcome.status == "succeeded") is (answer.answer == "happened")
+        if outcome.fault is not None:
+            assert "another tool may have done it" in outcome.fault.reason
+        task.cancel()
+
+    run()

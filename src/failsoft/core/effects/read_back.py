@@ -47,8 +47,13 @@ def judge(
     if found is not _NO_MATCH:
         return Verified.happened(_find_value(spec.value, found))
     if fault is not None:
-        return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}"))
+        return unread(spec, fault)
     return Verified.unknown(f"neither happened_if nor none_if matches what {spec.tool} returned")
+
+
+def unread(spec: VerifyTool, fault: Fault) -> Verified:
+    """The answer if the reading tool failed, and that shows nothing; or if it did not run at all."""
+    return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}"))
 
 
 def _filled(written: Any, arguments: Mapping[str, Any]) -> Any:

@@ -9,6 +9,8 @@ Rules
 - ``none``: the effect of the attempt is none. Retries and fallbacks follow as after any such failure.
 - ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
 - An answer that is not a ``Verified``, or a made-up one, means ``unknown``.
+- ``none`` is about one tool. It is not believed about a whole call, whose fallback may have written, nor if it was read
+  from a part of the answer or by a fallback of the reading tool.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ STILL_RUNS = "the attempt still runs"
 TASK_RUNS = "a task of the attempt may still act"
 ACTED_SINCE = "a task of the attempt may have acted meanwhile"
 NO_TIME = "the turn's time is up"
+OTHER_TOOL = "another tool may have done it in place of this one"
+ONLY_A_PART = "only a part of the answer was there"
 
 
 def can_verify(options: ToolOptions, fault: Fault, safe: bool | None) -> bool:
@@ -62,6 +66,11 @@ def read_verified(answer: object) -> Verified:
     if not isinstance(said, str) or said not in get_args(VerifyAnswer):
         return Verified.unknown(f"verify returned a Verified with the answer {sanitise(said)}")
     return answer._replace(reason=sanitise(answer.reason) if answer.answer == "unknown" and answer.reason else "")
+
+
+def doubt_none(verified: Verified, reason: str) -> Verified:
+    """Return ``unknown`` in place of ``none`` if there is a reason; any other answer stays as it is."""
+    return Verified.unknown(reason) if reason and verified.answer == "none" else verified
 
 
 def late_verify(limit: float) -> Verified:

@@ -17,17 +17,20 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.read_back import MissingArgumentError, fill_in_arguments, judge
+from failsoft.core.effects.read_back import MissingArgumentError, fill_in_arguments, judge, unread
 from failsoft.core.effects.verification import (
     ACTED_SINCE,
     NO_TIME,
+    ONLY_A_PART,
+    OTHER_TOOL,
     TASK_RUNS,
+    doubt_none,
     late_verify,
     limit_verify,
     read_verified,
     without_value,
 )
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.builtin_faults import BEGUN_BEFORE, did_you_mean
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.verified import Verified
 from failsoft.core.model.verify_tool import VerifyTool
@@ -60,6 +63,8 @@ async def verify(rt: DriverServices, call: Call, step: Verify) -> VerifyReply:
         raise
     if verified.answer == "none" and call.may_have_acted_inside:
         verified = Verified.unknown(ACTED_SINCE)
+    if step.fault.rule == BEGUN_BEFORE and _may_have_used_another(rt, call.tool):
+        verified = doubt_none(verified, OTHER_TOOL)
     if verified.answer != "none":
         call.acted, call.wrote = before
     return _reply(rt, call, verified)
@@ -67,6 +72,14 @@ async def verify(rt: DriverServices, call: Call, step: Verify) -> VerifyReply:
 
 def _reply(rt: DriverServices, call: Call, verified: Verified) -> VerifyReply:
     return VerifyReply(verified, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
+
+
+def _may_have_used_another(rt: DriverServices, tool: Tool) -> bool:
+    """True if an earlier call of this tool may have been made by a fallback that writes."""
+    fallbacks = [fallback.tool for fallback in tool.options.fallbacks]
+    fallbacks += [policy.then.tool for policy in rt.runner.pipeline_options.policies if policy.then.tool is not None]
+    found = [rt.toolbox.tools.get(fallback) for fallback in fallbacks]
+    return any(other is None or other.effect != "read" for other in found)
 
 
 async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: float) -> Verified:
@@ -80,8 +93,10 @@ async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: floa
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise
         return Verified.unknown("verify cancelled itself")
-    except Exception as error:
-        return Verified.unknown(sanitise(f"verify raised {type(error).__name__}: {error}"))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # user code
+        return Verified.unknown(f"verify raised {sanitise(type(error).__name__)}: {sanitise(error)}")
     finally:
         if not asking.done():
             asking.cancel()  # do not wait: a verify that ignores cancellation must not delay the call
@@ -133,8 +148,12 @@ async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, 
         inner.typed = True
         outcome = await rt.runner.run(inner)
         if outcome.fault is not None:
-            return judge(spec, arguments, fault=outcome.fault)
-        return judge(spec, arguments, values_of(outcome.value))
+            ran = outcome.attempts > 0
+            return judge(spec, arguments, fault=outcome.fault) if ran else unread(spec, outcome.fault)
+        read = judge(spec, arguments, values_of(outcome.value))
+        if outcome.missing is not None:
+            return doubt_none(read, ONLY_A_PART)
+        return doubt_none(read, "" if outcome.via == reader.id else f"{outcome.via} was read in place of {reader.id}")
     except MissingArgumentError as missing:
         return Verified.unknown(str(missing))
 
