@@ -195,3 +195,26 @@ def test_none_is_not_believed_about_a_call_that_a_fallback_may_have_made(
         task.cancel()
 
     run()
+
+
+def test_a_replay_does_not_act_on_none_after_another_replay_has_acted_and_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        fast, pay = replay(store, Asked(Verified.none()))
+
+        async def answer_late(*_: Any) -> Verified:
+            assert (await fast.call("pay", {"amount": 4}, **CALL)).value == "paid"
+            return Verified.none()  # true when the question was asked
+
+        slow, again = replay(store, answer_late)
+        outcome = await slow.call("pay", {"amount": 4}, **CALL)
+        assert (pay.attempts, again.attempts, outcome.status) == (1, 0, "failed")
+        assert outcome.fault is not None
+        assert (outcome.fault.rule, outcome.fault.effect) == ("begun_before", "unknown")
+        task.cancel()
+
+    run()

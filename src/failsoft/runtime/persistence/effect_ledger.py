@@ -28,6 +28,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.conversation.thread_state import mark
+from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.runtime.persistence.ledger_records import (
     KEPT_FOR,
     LedgerRecords,
@@ -124,6 +125,7 @@ class EffectLedger:
             record.wake = wake
             ended = self._ended.pop(place, None)
             record.replaces = call.begun_record if replaces else None if ended is None else ended[1]
+            record.only_replaces = replaces
             self._running.setdefault(place, record)
         if ended is not None and ended[1] is None:  # not a replay: its caller has the answer of the earlier call
             self._store.delete("pending", record.place)
@@ -338,6 +340,9 @@ class EffectLedger:
             wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
         for change in changes:
             self._change(change)
+        for record in [record for record in wanted if record.only_replaces]:
+            self._give(record, self._replace(record), {})
+            wanted.remove(record)
         if not wanted:
             return
         values = {record.place: record.value for record in reversed(wanted)}  # the first of equals counts
@@ -348,11 +353,25 @@ class EffectLedger:
                 answer = self._take_over(record, taken[record.place])
             elif taken is not None:
                 answer = "begun" if values[record.place] is not record.value else "kept"
-            with self._lock:
-                record.answer, record.found, late = answer, (taken or {}).get(record.place, {}), record.dropped
-            if late and answer == "kept":
-                self._store.delete("pending", record.place)
-            record.wake()
+            self._give(record, answer, (taken or {}).get(record.place, {}))
+
+    def _give(self, record: WriteRecord, answer: Answer, found: dict[str, Any]) -> None:
+        with self._lock:
+            record.answer, record.found, late = answer, found, record.dropped
+        if late and answer == "kept":
+            self._store.delete("pending", record.place)
+        record.wake()
+
+    def _replace(self, record: WriteRecord) -> Answer:
+        """Put a record in the place of the one that its call was verified against, if that is still there."""
+        changes = {record.place: (record.replaces, record.value)}
+        try:
+            if self._store.swap("pending", changes, ttl=KEPT_FOR, timeout=PATIENCE):
+                return "kept"
+        except TimeoutError:
+            return "unknown"
+        known = self.records.recall(record.place)
+        return known if isinstance(known, LedgerAnswer) else "begun"  # another replay was faster
 
     def _change(self, change: Change) -> None:
         try:

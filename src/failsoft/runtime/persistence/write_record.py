@@ -46,14 +46,17 @@ class Write(RecordedCall, Protocol):
 class WriteRecord:
     """A record on its way into the store, and the store's answer."""
 
-    __slots__ = ("answer", "dropped", "found", "place", "replaces", "value", "wake")
+    __slots__ = ("answer", "dropped", "found", "only_replaces", "place", "replaces", "value", "wake")
 
     def __init__(self, place: str, value: dict[str, Any]) -> None:
         self.place = place
         self.value = value
         self.answer: Answer | None = None  # None: the store has not answered yet
         self.found: dict[str, Any] = {}  # the record that was there before
-        self.replaces: dict[str, Any] | None = None  # the record of a call that has ended here with an unknown effect
+        self.replaces: dict[str, Any] | None = (
+            None  # an earlier record of the same write that need not prevent this one
+        )
+        self.only_replaces = False  # it is not kept if that record is gone: another call has dealt with it
         self.dropped = False  # its call has ended or was refused: the record is no longer needed
         self.wake: Callable[[], None] = nothing  # called when there is an answer
 
