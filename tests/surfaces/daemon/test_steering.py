@@ -144,3 +144,12 @@ async def test_metrics_and_status_are_for_operators(open_daemon: Any) -> None:
         text = (await asked.get("/metrics", "reader")).text
         assert "failsoft" in text
         assert (await asked.get("/v1/status")).json()["versions"]["failsoft"]
+
+
+@real
+async def test_metrics_count_what_happened_before_the_first_scrape(open_daemon: Any) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        await asked.post("/v1/calls", {"tool": "get_nothing"})
+        await asked.daemon.rt.flush()
+        lines = (await asked.get("/metrics")).text.splitlines()
+    assert [line for line in lines if "duration" in line and "_count{" in line and "get_nothing" in line]

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from failsoft.prometheus import exposition
 from failsoft.runtime.runtime import Runtime
 from failsoft.stores.memory import MemoryStore
 from failsoft.stores.url import open_store
@@ -56,6 +57,7 @@ class Daemon:
         self.audit = Audit(services.log)
         self.feed = Feed(opened)
         self.jobs = Jobs()
+        exposition(rt)  # its counts of events begin with the first use
         self.started = monotonic()
         self.routes: Sequence[RouteSpec] = ()  # set by ``app``
         self.stopping = False

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.prometheus import exposition
 from failsoft.runtime.registry import reset_health
 from failsoft.surfaces.daemon.jobs import contain
 from failsoft.surfaces.daemon.messages import DisableRequest, EmptyRequest, RetryRequest
@@ -186,10 +187,6 @@ async def get_metrics(on: Exchange) -> Response:
     """Return all metrics in Prometheus' format."""
     if on.grant.tenant is not None:
         raise Problem(403, "a token that is bound to a tenant sees its own resources only")
-    try:
-        from failsoft.prometheus import exposition
-    except ImportError:
-        raise Problem(503, "metrics need the extra prometheus: pip install 'failsoft[prometheus]'") from None
     text, media = exposition(on.daemon.rt, on.request.headers.get("accept", ""))
     return Response(text, headers={"content-type": media})
 
