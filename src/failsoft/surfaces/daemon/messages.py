@@ -10,9 +10,10 @@ Rules
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from failsoft.core.model.fault import Category, Classification, Effect, Source
 from failsoft.core.model.outcome import Strategy
@@ -29,6 +30,24 @@ Text = Annotated[str, StringConstraints(max_length=65_536)]
 Line = Annotated[str, StringConstraints(max_length=1_000)]
 Seconds = Annotated[float, Field(ge=0, le=LONGEST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+def refuse_infinite(value: Any) -> Any:
+    """Return a value from JSON; raise if there is a number in it that no answer could repeat: NaN, or an infinite one."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+        elif isinstance(found, float) and not math.isfinite(found):
+            raise ValueError("a number is not finite")
+    return value
+
+
+Json = Annotated[Any, AfterValidator(refuse_infinite)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(refuse_infinite)]
 
 
 class Request(BaseModel):
@@ -51,7 +70,7 @@ class ErrorDetails(Request):
     status: Annotated[int, Field(ge=100, le=599)] | None = Field(None, description="The HTTP status, if there was one.")
     code: Line | int | None = Field(None, description="A code: gRPC's, a provider's, ECONNRESET, an SQLSTATE …")
     headers: dict[Line, Text] = Field({}, description="Headers of the answer; Retry-After is honoured.", max_length=100)
-    body: Any = Field(None, description="The body of the answer.")
+    body: Json = Field(None, description="The body of the answer.")
     retry_after: Seconds | None = Field(None, description="Seconds that the service asked to wait.")
 
 
@@ -129,8 +148,8 @@ class ReportBody(Request):
     absent: Annotated[list[Id], Field(max_length=100)] = []
     admitted: bool | None = None
     policy: Line | None = None
-    policy_says: dict[Line, Any] | None = None
-    evidence: dict[Line, Any] | None = None
+    policy_says: Annotated[dict[Line, Any], AfterValidator(refuse_infinite)] | None = None
+    evidence: Annotated[dict[Line, Any], AfterValidator(refuse_infinite)] | None = None
 
     def to_report(self, tenant: str | None) -> ErrorReport:
         """Return the report, with sanitised texts; raise if its policy or its evidence make no sense."""
@@ -163,7 +182,7 @@ class EventBatch(Request):
     """Events of a runtime elsewhere, oldest first."""
 
     source: Id = Field(description="The name of the runtime: host and process, for example.")
-    events: list[dict[str, Any]] = Field(description="Flat records (``Event.to_dict()``).", max_length=5_000)
+    events: list[JsonObject] = Field(description="Flat records (``Event.to_dict()``).", max_length=5_000)
     dropped: Count = Field(0, description="Events that the runtime could not send since its last batch.")
 
 
@@ -174,7 +193,7 @@ class CallRequest(Request):
     """A call of a tool of the manifest."""
 
     tool: Id = Field(description="The id of the tool.")
-    args: dict[str, Any] = Field({}, description="Its arguments.")
+    args: JsonObject = Field({}, description="Its arguments.")
     id: Id | None = Field(None, description="The call's id. Default: a random one.")
     thread: Name | None = Field(None, description="The conversation.")
     tenant: Name | None = Field(None, description="The customer.")
@@ -186,7 +205,7 @@ class CallRequest(Request):
 class TurnRequest(Request):
     """A plan to run as a turn."""
 
-    plan: dict[str, Any] = Field(description="The plan: `calls`, `timeout`, `thread`, as in a plan file.")
+    plan: JsonObject = Field(description="The plan: `calls`, `timeout`, `thread`, as in a plan file.")
     id: Id | None = Field(None, description="The turn's id. Default: a random one.")
     thread: Name | None = Field(None, description="The conversation. Default: the plan's.")
     tenant: Name | None = Field(None, description="The customer.")
@@ -207,7 +226,7 @@ class ResolveRequest(Request):
     """The verdict on a write of unknown effect."""
 
     verdict: Literal["happened", "none"] = Field(description="Whether it happened.")
-    value: Any = Field(None, description="The value that it returned, if it happened and the value is known.")
+    value: Json = Field(None, description="The value that it returned, if it happened and the value is known.")
 
 
 class RetryRequest(Request):

@@ -4,6 +4,7 @@ Rules
 -----
 - An event keeps its fields; ``runtime`` names the runtime that sent it. Ids of turns and calls get the tenant's prefix.
 - Texts pass the sanitiser, whatever the sender did.
+- The audit is the daemon's own: no runtime elsewhere can add to it.
 - A batch with one bad event is refused as a whole: nothing of it is stored.
 - A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once.
 """
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from failsoft.analysis.record_check import find_mistake
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.observe import events
 from failsoft.observe.metrics import Metrics
 from failsoft.stores.ports import Store
 from failsoft.surfaces.daemon.messages import EventBatch
@@ -114,14 +116,14 @@ class Inbox:
         return found
 
     def _prepare(self, event: dict[str, Any], source: str, grant: Grant, number: int) -> dict[str, Any]:
-        mistake = find_mistake(event)
+        made: dict[str, Any] = _sanitised(event)  # first: names of fields can become equal by it
+        mistake = find_mistake(made) or _find_pretence(made)
         if mistake:
             raise Problem(
                 422,
                 f"events/{number} is not an event",
                 errors=[{"pointer": f"/events/{number}", "detail": _clean(mistake)}],
             )
-        made: dict[str, Any] = _sanitised(event)
         named = made.get("tenant")
         if named is not None and (not isinstance(named, str) or not named):
             raise Problem(422, f"events/{number}: tenant is not a text")
@@ -137,6 +139,15 @@ class Inbox:
             made[name] = scoped(tenant, id)
         made["runtime"] = source
         return made
+
+
+def _find_pretence(event: dict[str, Any]) -> str:
+    """Return why an event cannot be one of a runtime elsewhere; empty if it can."""
+    if event.get("seq") is None:
+        return "it has no seq"
+    if event["event_type"] == events.OPERATOR_ACTED:
+        return "only the daemon itself records what operators do"
+    return ""
 
 
 def _sanitised(value: Any) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
@@ -48,7 +49,7 @@ async def post_call(on: Exchange) -> Response:
 
     job = daemon.jobs.start("call", id, run)
     daemon.audit.record(on.grant, "call", body.tool, tenant=tenant, address=on.address, call=id)
-    return await _answer(on, job, body.wait, f"/v1/calls/{id}")
+    return await _answer(on, job, body.wait, f"/v1/calls/{quote(id)}")
 
 
 async def post_turn(on: Exchange) -> Response:
@@ -79,7 +80,7 @@ async def post_turn(on: Exchange) -> Response:
 
     job = daemon.jobs.start("turn", id, run)
     daemon.audit.record(on.grant, "turn", id, tenant=tenant, address=on.address, turn_id=id)
-    return await _answer(on, job, body.wait, f"/v1/turns/{id}")
+    return await _answer(on, job, body.wait, f"/v1/turns/{quote(id)}")
 
 
 async def _answer(on: Exchange, job: Job, wait: float, place: str) -> Response:
