@@ -2,8 +2,10 @@
 
 Rules
 -----
-- Checked in this order, before any route is looked up: Host (421), Origin and Sec-Fetch-Site (403), rate of refused requests
-  (429), token (401), rate of the token (429). Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
+- Checked in this order, before any route is looked up: Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
+  the address is refused too often), rate of the token (429). Requests with a valid token never wait for those without:
+  both may come from one address, of this machine or of a proxy.
+- Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
 - The token is in the header ``Authorization: Bearer …`` and nowhere else.
 - Paths are compared as the server has received them, in ``scope["path"]``.
 - The Host allow-list has the addresses that the daemon is bound to and ``localhost``; others must be listed. No origin is
@@ -46,15 +48,11 @@ class Bucket:
         self._level = max(rate, 1.0)
         self._at = now
 
-    def is_empty(self, now: float) -> bool:
-        """True if nothing can be taken out at this time."""
-        self._level = min(max(self._rate, 1.0), self._level + (now - self._at) * self._rate)
-        self._at = now
-        return self._level < 1.0
-
     def take(self, now: float) -> bool:
         """Take one out; False if it is empty."""
-        if self.is_empty(now):
+        self._level = min(max(self._rate, 1.0), self._level + (now - self._at) * self._rate)
+        self._at = now
+        if self._level < 1.0:
             return False
         self._level -= 1.0
         return True
@@ -86,26 +84,25 @@ class Access:
             await send({"type": "http.response.body"})
             return
         scope["grant"] = grant
+        scope["is_granted"] = lambda: self._is_granted(scope)
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> Grant | None:
         """Return the grant of a request; None for the open path."""
-        hosts, origin, site, secrets = read_headers(scope)
+        hosts, origins, site, secrets = read_headers(scope)
         if len(hosts) != 1 or host_name(hosts[0]) not in self._options.hosts:
             raise Problem(421, "the daemon does not answer for this host: start it with --allow-host to allow it")
-        if origin is not None and origin not in self._options.origins:
+        if len(origins) > 1 or not self._options.origins.issuperset(origins):
             raise Problem(403, "this origin is not allowed: start the daemon with --allow-origin to allow it")
-        if site is not None and site not in _SAME and origin is None:
+        if site is not None and site not in _SAME and not origins:
             raise Problem(403, "requests from other sites are not allowed")
         if scope["path"] == OPEN_PATH and scope["method"] in ("GET", "HEAD"):
             return None
-        now, address = self._clock(), (scope.get("client") or ("",))[0]
-        failures = self._refused.get(address)
-        if failures is not None and failures.is_empty(now):
-            raise Problem(429, "too many requests without a valid token", headers={"retry-after": "1"})
+        now = self._clock()
         grant = self._tokens.find(secrets[0]) if len(secrets) == 1 else None
         if grant is None:
-            self._count_refused(address, now)
+            if not self._count_refused((scope.get("client") or ("",))[0], now):
+                raise Problem(429, "too many requests without a valid token", headers={"retry-after": "1"})
             raise Problem(
                 401, "a valid token is needed: Authorization: Bearer …", headers={"www-authenticate": "Bearer"}
             )
@@ -116,32 +113,38 @@ class Access:
             raise Problem(429, "this token makes too many requests", headers={"retry-after": "1"})
         return grant
 
-    def _count_refused(self, address: str, now: float) -> None:
+    def _is_granted(self, scope: Scope) -> bool:
+        """True if the token of a request that goes on is still valid."""
+        (secret,) = read_headers(scope)[3]
+        return bool(self._tokens.find(secret) == scope["grant"])
+
+    def _count_refused(self, address: str, now: float) -> bool:
+        """Count a request without a valid token; False if its address has sent too many."""
         bucket = self._refused.get(address)
         if bucket is None:
             bucket = self._refused[address] = Bucket(REFUSED_RATE, now)
             if len(self._refused) > ADDRESSES:
                 self._refused.popitem(last=False)
-        bucket.take(now)
+        return bucket.take(now)
 
 
-def read_headers(scope: Scope) -> tuple[list[str], str | None, bytes | None, list[str]]:
-    """Return the hosts, the origin, the value of Sec-Fetch-Site and the tokens of a request."""
+def read_headers(scope: Scope) -> tuple[list[str], list[str], bytes | None, list[str]]:
+    """Return the hosts, the origins, the value of Sec-Fetch-Site and the tokens of a request."""
     hosts: list[str] = []
     secrets: list[str] = []
-    origin: str | None = None
+    origins: list[str] = []
     site: bytes | None = None
     for name, value in scope["headers"]:
         if name == b"host":
             hosts.append(value.decode("latin-1"))
         elif name == b"origin":
-            origin = value.decode("latin-1")
+            origins.append(value.decode("latin-1"))
         elif name == b"sec-fetch-site":
             site = value
         elif name == b"authorization":
             scheme, _, secret = value.decode("latin-1").partition(" ")
             secrets.append(secret.strip() if scheme.lower() == "bearer" else "")
-    return hosts, origin, site, secrets
+    return hosts, origins, site, secrets
 
 
 def host_name(host: str) -> str:

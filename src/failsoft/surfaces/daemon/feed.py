@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from failsoft.analysis.source import EventFilter
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.stores.ports import Store
 from failsoft.surfaces.daemon.scoping import tenant_of
+
+log = logging.getLogger("failsoft")
 
 INTERVAL: Final = 0.25  # seconds
 KEPT: Final = 64  # batches
@@ -87,6 +91,7 @@ class Feed:
         self._position = 0
         self._news: asyncio.Event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
         self.clients = 0
         self.dropped = 0
         self.closed = False
@@ -100,12 +105,16 @@ class Feed:
         """Return the position of the latest event."""
         return await asyncio.to_thread(find_latest, self._store)
 
-    async def stream(self, wanted: Wanted, after: int | None) -> AsyncIterator[bytes]:
+    async def stream(self, wanted: Wanted, after: int | None) -> AsyncGenerator[bytes, None]:
         """Yield messages for one client: what comes after a position (None: from now on), until the daemon stops."""
         self.clients += 1
+        position = after or 0
         try:
+            if self.clients > MOST_CLIENTS:  # they came together, before any of them was counted
+                yield encode("dropped", position, "{}")
+                return
             await self._start()
-            position = self._position if after is None else after
+            position = await self._first_position(after)
             yield encode("open", position, "{}")
             while after is not None and position < self._begin() and not self.closed:
                 rows = await self.read(position, MOST_EVENTS)
@@ -122,8 +131,17 @@ class Feed:
                 else:
                     self.dropped += batch == "dropped"
                     yield encode(batch, reached, "{}")
+        except Exception as error:  # the store's; the client may come back
+            log.warning("a stream of events ended: %s", sanitise(f"{type(error).__name__}: {error}"))
+            yield encode("dropped", position, "{}")
         finally:
             self.clients -= 1
+
+    async def _first_position(self, after: int | None) -> int:
+        """The position that a client starts from. One beyond the latest event is of another store: all that comes is new."""
+        if after is None or after <= self._position:
+            return self._position if after is None else after
+        return min(after, await self.latest())
 
     async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str]]:
         """Yield the batches after a position as they come; at the end, why it ended."""
@@ -144,10 +162,11 @@ class Feed:
         return self._batches[0].after if self._batches else self._position
 
     async def _start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
-            self._position = await self.latest()
-            self._batches.clear()
+        async with self._starting:  # clients that come together start from the same position
+            if self._task is None:
+                self._position = await self.latest()
+                self._batches.clear()
+                self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         """Make batches while there are clients."""

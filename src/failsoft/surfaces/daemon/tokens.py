@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -67,7 +68,7 @@ def make_secret() -> str:
 def read_tokens(path: Path) -> list[Token]:
     """Read a token file; raise ``TokenError`` if it is not private or not valid."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
     except OSError as error:
         raise TokenError(f"{path} cannot be read: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
@@ -76,10 +77,12 @@ def read_tokens(path: Path) -> list[Token]:
             raise TokenError(f"{path} is not a regular file")
         if found.st_mode & 0o077:
             raise TokenError(f"{path} can be read by others: chmod 600 {path}")
+        if found.st_uid not in (0, os.geteuid()):
+            raise TokenError(f"{path} belongs to another user, who knows its tokens: chown it")
         data = file.read(1_000_000)
     try:
         return _parse(json.loads(data))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise TokenError(f"{path} is not a token file: {error}") from None
 
 
@@ -154,10 +157,9 @@ class TokenBook:
         if state == self._seen:
             return
         self._seen = state
-        try:
+        self._grants = {}  # a file that was broken or opened to others admits nobody
+        with contextlib.suppress(TokenError):
             self._grants = _by_digest(read_tokens(self.path))
-        except TokenError:  # a file that was broken or opened to others admits nobody
-            self._grants = {}
 
 
 def _digest(secret: str) -> bytes:
