@@ -31,7 +31,7 @@ ROOMS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "Running tools",
         "failsoft",
         "",
-        ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial", "in_thread"),
+        ("Runtime", "Turn", "Handle", "tool", "default_runtime", "partial", "in_thread", "progress"),
     ),
     (
         "What comes out",

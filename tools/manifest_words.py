@@ -104,6 +104,7 @@ SECTIONS = (
             "enabled": "false",
             "required": "true",
             "defaults": "{flights: []}",
+            "idle_timeout": "5s",
             "output": "{type: array}",
             "polling": "true",
             "max_repeats": "10",

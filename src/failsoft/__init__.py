@@ -30,6 +30,7 @@ from failsoft.errors import (
 )
 from failsoft.observe.instrument import Instrument
 from failsoft.runtime.default import default_runtime, tool
+from failsoft.runtime.progress import progress
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import in_thread
 from failsoft.runtime.turn.handle import Handle
@@ -68,5 +69,6 @@ __all__ = [
     "default_runtime",
     "in_thread",
     "partial",
+    "progress",
     "tool",
 ]

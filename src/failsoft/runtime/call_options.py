@@ -48,6 +48,7 @@ class ToolKeywords(TypedDict, total=False):
     tags: Iterable[str]
     timeout: Duration | None
     timeout_ms: float
+    idle_timeout: Duration | None
     retry: RetryOptions | Mapping[str, Any]
     retry_policy: Mapping[str, Any]
     breaker: BreakerOptions | Mapping[str, Any]

@@ -24,6 +24,7 @@ SLOW = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "none", "secret de
 
 EVERY = {
     "tool_timeout": builtin_faults.tool_timeout(30.0),
+    "idle_timeout": builtin_faults.idle_timeout(5.0, last="page 3"),
     "circuit_open": builtin_faults.circuit_open("flight_search", 12.0, SLOW),
     "unknown_tool": builtin_faults.unknown_tool("flight_serch", ["flight_search", "hotel_search"]),
     "tool_marked_unavailable": builtin_faults.tool_marked_unavailable("flight_search", "No module named 'travel'"),
@@ -53,6 +54,7 @@ EVERY = {
 
 # rule -> code, classification, category, effect
 TABLE = {
+    "idle_timeout": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
     "tool_timeout": ("DEADLINE_EXCEEDED", "transient", "tool_transient", "unknown"),
     "circuit_open": ("UNAVAILABLE", "transient", "tool_transient", "none"),
     "unknown_tool": ("NOT_FOUND", "permanent", "tool_unavailable", "none"),

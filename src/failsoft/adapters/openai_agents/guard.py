@@ -21,7 +21,7 @@ from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.attempt import Attempts, format_success, invoke_bare
 from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
 from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeout_of
-from failsoft.core.model.builtin_faults import TOOL_TIMEOUT
+from failsoft.core.model.builtin_faults import is_own_timeout
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
@@ -208,7 +208,7 @@ class Guard:
         error: Exception | None,
     ) -> Any:
         """Return the text that the model reads about a failure. The user's own settings come first."""
-        timed_out = error is None and outcome.fault is not None and outcome.fault.rule == TOOL_TIMEOUT
+        timed_out = error is None and outcome.fault is not None and is_own_timeout(outcome.fault.rule)
         limit = timeout_of(tool)
         if timed_out and (tool.timeout_behavior == "raise_exception" or tool.timeout_error_function is not None):
             late = ToolTimeoutError(tool.name, limit or 0.0)

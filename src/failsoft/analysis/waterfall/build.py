@@ -26,7 +26,7 @@ from typing import Any
 
 from failsoft.analysis.waterfall.model import PAUSES, Row, Segment, SegmentKind, Tick
 from failsoft.analysis.waterfall.waterfall import Waterfall
-from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT, TOOL_TIMEOUT
+from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT, is_own_timeout
 from failsoft.core.model.outcome import Outcome, Status
 
 Fields = Mapping[str, Any]
@@ -164,7 +164,7 @@ class _Call:
 
     def failed_once(self, at: float, fields: Fields) -> None:
         kind: SegmentKind = "failed"
-        if fields.get("rule") == TOOL_TIMEOUT:
+        if is_own_timeout(fields.get("rule")):
             kind = "killed" if fields.get("killed") else "timeout"
         at = round(max(0.0, at - fields.get("decided_ms", 0.0) / 1000), 6)
         if fields.get("rule") in _NEVER_RAN:

@@ -337,6 +337,9 @@ class OptionsBlock(SharedBlock):
     requests: Requests = as_written(
         "Whether it makes one request or many; after many, an error never means that nothing happened."
     )
+    idle_timeout: Duration | None = as_written(
+        "How long an attempt may go without a call of failsoft.progress; null: as long as its timeout."
+    )
     output: Any = as_written("The JSON Schema that the value must match.")
     polling: Flag = as_written("Whether repeating the same call is expected, as for a tool that waits for something.")
     max_repeats: Annotated[int, Field(strict=True, ge=1, le=MOST_REPEATS)] | None = as_written(

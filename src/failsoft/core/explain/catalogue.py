@@ -158,6 +158,9 @@ ENGLISH: Texts = {
     "steps.internal_contract_bug": "Fix the tool’s code or its contract; the trace has the exception.",
     "steps.circuit_open": "See why the tool kept failing before: failsoft why.",
     "steps.tool_timeout": "Look at the service’s speed; raise the tool’s timeout if that is how long it takes.",
+    "steps.idle_timeout": (
+        "See where the tool stopped; raise its idle_timeout if it may be silent for so long, or call failsoft.progress more often."
+    ),
     "steps.turn_timed_out": "Look at what took the time (failsoft why); raise the turn’s timeout or give tools shorter ones.",
     "steps.turn_call_limit": "See what the calls were for (failsoft trace); raise the turn’s max_calls if all were needed.",
     "steps.tool_call_limit": (

@@ -22,6 +22,7 @@ from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
 
 TOOL_TIMEOUT = "tool_timeout"
+IDLE_TIMEOUT = "idle_timeout"
 CIRCUIT_OPEN = "circuit_open"
 UNKNOWN_TOOL = "unknown_tool"
 TOOL_MARKED_UNAVAILABLE = "tool_marked_unavailable"
@@ -49,6 +50,7 @@ BEGUN_BEFORE = "begun_before"
 NOT_RECORDED = "not_recorded"
 NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested call
 
+_TIMEOUTS = frozenset({TOOL_TIMEOUT, IDLE_TIMEOUT})
 _LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT, RATE_LIMIT})
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
@@ -96,11 +98,28 @@ def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseExcep
     )
 
 
+def idle_timeout(idle: float, *, last: str = "", effect: Effect = "unknown") -> Fault:
+    """An attempt made no progress for its tool's ``idle_timeout``; ``last`` is the message of its latest progress."""
+    said = f"the last progress was {last!r}" if last else "none was reported"
+    return _transient(
+        IDLE_TIMEOUT,
+        Code.DEADLINE_EXCEEDED,
+        effect,
+        f"No progress for {text(idle)}",
+        f"Timeout is temporary; {said}",
+    )
+
+
+def is_own_timeout(rule: object) -> bool:
+    """True for the rules by which failsoft has ended an attempt: its timeout, and its idle timeout."""
+    return rule in _TIMEOUTS
+
+
 def is_client_timeout(fault: Fault) -> bool:
     """True if the tool's own client gave up waiting, not failsoft's deadline and not a server that sent a status."""
     if fault.code is not Code.DEADLINE_EXCEEDED or fault.http_status is not None:
         return False
-    return fault.rule not in (TOOL_TIMEOUT, TURN_TIMED_OUT) and not fault.rule.startswith(NESTED)
+    return not (is_own_timeout(fault.rule) or fault.rule == TURN_TIMED_OUT) and not fault.rule.startswith(NESTED)
 
 
 def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault | None = None) -> Fault:

@@ -20,6 +20,7 @@ from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from failsoft.core.model.durations import Seconds
+from failsoft.core.model.durations import text as say
 from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Code, Effect
 from failsoft.core.model.rates import Rate, read_rate
@@ -314,6 +315,7 @@ class ToolOptions(Options):
     label: str = ""  # the tool's name for people; default: the id with spaces
     tags: tuple[str, ...] = ()
     timeout: float | None = Seconds(30.0, "30s")  # None: no deadline, a sync tool runs inline
+    idle_timeout: float | None = None  # how long an attempt may go without progress; None: as long as its timeout
     retry: RetryOptions = field(default_factory=RetryOptions)
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     fallbacks: tuple[Fallback, ...] = ()
@@ -349,6 +351,7 @@ class ToolOptions(Options):
             label: str = ...,
             tags: Iterable[str] = ...,
             timeout: Duration | None = ...,
+            idle_timeout: Duration | None = ...,
             retry: RetryOptions = ...,
             breaker: BreakerOptions = ...,
             fallbacks: Iterable[Fallback | str] = ...,
@@ -383,6 +386,7 @@ class ToolOptions(Options):
         fill(self, "tags", texts("tags", self.tags, like='["travel", "search"]'))
         if self.timeout is not None:
             duration(self, "timeout")
+        _check_idle(self)
         no_retries = '{"max_attempts": 1} turns retries off'
         several(
             "retry",
@@ -455,6 +459,17 @@ class ToolOptions(Options):
     def key_parameter(self) -> str | None:
         """The parameter that receives a key, for the service or only for ``verify``."""
         return self.verify_key if self.idempotency_key is None else self.idempotency_key
+
+
+def _check_idle(options: ToolOptions) -> None:
+    if options.idle_timeout is None:
+        return
+    duration(options, "idle_timeout")
+    if options.timeout is not None and options.idle_timeout > options.timeout:
+        raise ValueError(
+            f"idle_timeout: {say(options.idle_timeout)} is longer than the timeout of {say(options.timeout)}, which ends every "
+            "attempt first: raise timeout, or shorten idle_timeout"
+        )
 
 
 def _check_repeats(options: ToolOptions) -> None:

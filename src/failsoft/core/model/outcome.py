@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args
 
-from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, TOOL_TIMEOUT
+from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, is_own_timeout
 from failsoft.core.model.errors import FailsoftError
 from failsoft.core.model.json_values import plain
 
@@ -326,7 +326,7 @@ def _error_class(fault: Fault | None) -> type[CallFailed]:
         return CallFailed
     if fault.rule == CIRCUIT_OPEN:
         return CircuitOpen
-    if fault.rule == TOOL_TIMEOUT:
+    if is_own_timeout(fault.rule):
         return ToolTimeout
     if fault.category == "tool_unavailable":
         return ToolUnavailable

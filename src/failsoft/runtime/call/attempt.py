@@ -22,6 +22,8 @@ from failsoft.runtime.call.attempt_result import not_run, process_result
 from failsoft.runtime.call.instrumented import surround, watch
 from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.execution.waiting import Signal, run_blocking
+from failsoft.runtime.progress import ACTIVITY, Activity
+from failsoft.runtime.scope import reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.model.entrypoint import Command
@@ -103,10 +105,26 @@ def _run(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> C
     tool = invoke.tool
     elsewhere = tool.target is not None or tool.command is not None
     running = _run_in_process(rt, waiting, call, invoke) if elsewhere else waiting.run_function(rt, call, invoke)
+    if tool.options.idle_timeout is not None:
+        running = _run_watched(rt, call, tool.options.idle_timeout, running)
     if call.span is None:
         return running
     own_thread = not elsewhere and (waiting is BLOCKING or tool.kind not in ("async", "async stream"))
     return watch(call.span, call, tool, running) if own_thread else surround(call.span, call, tool, running)
+
+
+async def _run_watched(
+    rt: AttemptServices, call: Call, idle: float, running: Coroutine[Any, Any, AttemptResult]
+) -> AttemptResult:
+    """Let an attempt report progress."""
+    activity = call.activity = Activity(idle, rt.time.now, ACTIVITY.get())
+    token = ACTIVITY.set(activity)
+    try:
+        return await running
+    finally:
+        reset_variable(ACTIVITY, token)
+        activity.over = True
+        call.activity = None
 
 
 async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> AttemptResult:

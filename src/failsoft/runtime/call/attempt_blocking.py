@@ -10,7 +10,7 @@ from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model import builtin_faults
-from failsoft.runtime.call.attempt_result import refuse_awaitable
+from failsoft.runtime.call.attempt_result import idle_fault, late_fault, refuse_awaitable
 from failsoft.runtime.call.model import AttemptResult, Call, Invoke
 from failsoft.runtime.call.running import LONG, report_blocking
 from failsoft.runtime.call.thread_attempt import ThreadAttempt
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.processes.reply import Reply
     from failsoft.runtime.execution.processes.target import Target
+    from failsoft.runtime.progress import Activity
     from failsoft.runtime.tools.tool import Tool
+
+LONGEST = 3600.0  # seconds that a lock is waited for at a time: it cannot wait without end
 
 
 class Blocking:
@@ -52,7 +55,8 @@ class Blocking:
 
 def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) -> AttemptResult:
     """Run a function in another OS thread, or here if it has no deadline."""
-    if math.isinf(timeout):
+    activity = call.activity
+    if math.isinf(timeout) and activity is None:
         return refuse_awaitable(tool, run_inline(rt, call, tool))
     ended = threading.Lock()
     ended.acquire()
@@ -61,7 +65,12 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
     job = None
     try:
         job = thread.submit()
-        finished = job is None or _wait(ended, begun, timeout, partial(report_blocking, rt.places, call))
+        report = partial(report_blocking, rt.places, call)
+        finished = job is None or (
+            _wait(ended, begun, timeout, report)
+            if activity is None
+            else _wait_watched(ended, begun, timeout, report, activity)
+        )
     except BaseException:
         thread.abandon(job)
         raise
@@ -70,7 +79,8 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
     if job is None or job.refused:
         return thread.refused()
     if not finished and thread.abandon(job):  # else it has ended just now
-        fault = builtin_faults.tool_timeout(timeout)
+        idle = activity if activity is not None and activity.expired else None
+        fault = builtin_faults.tool_timeout(timeout) if idle is None else idle_fault(idle, "unknown")
         return AttemptResult(thread.began, rt.time.now(), fault=fault, still_running=True)
     if isinstance(job.error, Exception):
         return AttemptResult(thread.began, thread.ended, error=job.error)
@@ -79,9 +89,9 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
             raise job.error
         finally:
             del job, thread  # the traceback holds this frame
-    if thread.ended - thread.began > timeout:  # by our clock, whatever the lock waited by
-        fault = builtin_faults.tool_timeout(timeout, effect="happened")
-        return AttemptResult(thread.began, thread.ended, fault=fault)
+    late = activity is not None and activity.late
+    if late or thread.ended - thread.began > timeout:  # by our clock, whatever the lock waited by
+        return AttemptResult(thread.began, thread.ended, fault=late_fault(call, timeout))
     return refuse_awaitable(tool, AttemptResult(thread.began, thread.ended, job.value))
 
 
@@ -98,6 +108,26 @@ def _wait(ended: threading.Lock, begun: list[float], timeout: float, report: Cal
         if left <= 0:
             return False
     return True
+
+
+def _wait_watched(
+    ended: threading.Lock, begun: list[float], timeout: float, report: Callable[[], None], activity: Activity
+) -> bool:
+    """Wait like ``_wait``. False also if the tool has made no progress for too long."""
+    report_at = real_time() + LONG
+    while True:
+        now, left = real_time(), LONG  # until a thread begins
+        if begun:
+            left = min(begun[0] + timeout, activity.heard + activity.idle) - now
+            if left <= 0 and not activity.over:
+                if begun[0] + timeout > now:
+                    activity.expire()
+                return False
+        if now >= report_at:
+            report()
+            report_at = math.inf
+        if ended.acquire(timeout=max(0.001, min(left, report_at - now, LONGEST))):
+            return True
 
 
 BLOCKING = Blocking()

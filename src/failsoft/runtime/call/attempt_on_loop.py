@@ -16,6 +16,7 @@ from failsoft.runtime.call.thread_attempt import ThreadAttempt
 from failsoft.runtime.call.tool_body import run_inline
 from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.deadline import Box, Expired, finish, step
+from failsoft.runtime.execution.idle import finish_watched
 from failsoft.runtime.execution.waiting import LoopSignal, resolve_threadsafe
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class OnLoop:
             return await run_coroutine(
                 rt, call, invoke, lambda: begin(tool.fn(*call.args, **call.arguments(rt.time, tool)))
             )
-        if math.isinf(invoke.timeout):
+        if math.isinf(invoke.timeout) and call.activity is None:
             return await _await_value(rt, call, invoke, run_inline(rt, call, tool))
         return await _await_value(rt, call, invoke, await _run_in_thread(rt, call, invoke))
 
@@ -71,17 +72,25 @@ async def run_coroutine(
     tool, timeout = invoke
     started = rt.time.now() if began is None else began
     box: Box = [None]
+    activity = call.activity
     try:
+        if activity is not None and start is None:
+            activity.begin(started)
         running = start() if start is not None else tool.fn(*call.args, **call.arguments(rt.time, tool))
         stepper = step(running, box)
         for waiting in stepper:
-            await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, call)
+            if activity is None:
+                await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, call)
+            else:
+                await finish_watched(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, call, activity)
     except Expired as expired:
         return timeout_result(rt, call, tool, started, timeout, expired)
     except Exception as error:
         return make_result((started, rt.time.now(), None, error, None, True, NO_NOTES, False))
     ended = rt.time.now()
-    if ended - started > timeout:
+    if activity is not None:
+        activity.finish(ended)
+    if ended - started > timeout or (activity is not None and activity.late):
         return blocked_loop_result(rt, call, tool, started, ended, timeout)
     return make_result((started, ended, box[0], None, None, True, NO_NOTES, False))
 
@@ -90,6 +99,8 @@ async def _await_value(rt: AttemptServices, call: Call, invoke: Invoke, ended: A
     """Await a coroutine that a plain function has returned, under the same deadline."""
     value = ended.value
     if isinstance(value, CoroutineType):
+        if call.activity is not None:
+            call.activity.begin(ended.ended)
         return await run_coroutine(rt, call, invoke, lambda: value, ended.started)
     return refuse_awaitable(invoke.tool, ended)
 

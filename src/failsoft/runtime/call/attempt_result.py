@@ -16,6 +16,7 @@ from failsoft.runtime.execution.deadline import Expired
 if TYPE_CHECKING:
     from failsoft.runtime.call.ports import AttemptServices, CallEvents
     from failsoft.runtime.execution.processes.reply import Reply
+    from failsoft.runtime.progress import Activity
     from failsoft.runtime.tools.tool import Tool
 
 LATE = 0.25  # seconds after which a deadline that fires late means that the loop was blocked
@@ -36,11 +37,21 @@ def timeout_result(
         emit_abandoned(rt.log, call, tool)
     ended = rt.time.now()
     effect: Effect = "happened" if expired.late else "unknown"
-    overdue = ended - started - timeout
-    fault = builtin_faults.tool_timeout(timeout, effect=effect)
+    activity = call.activity
+    if activity is not None and activity.expired:
+        overdue = ended - activity.last - activity.idle
+        fault = idle_fault(activity, effect)
+    else:
+        overdue = ended - started - timeout
+        fault = builtin_faults.tool_timeout(timeout, effect=effect)
     if overdue > LATE and tool.kind in ("async", "async stream"):  # a deadline fires at once on a loop that turns
         fault = fault._replace(reason=_blocked_reason(tool.id, overdue))
     return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
+
+
+def idle_fault(activity: Activity, effect: Effect) -> Fault:
+    """The fault of an attempt that made no progress for too long."""
+    return builtin_faults.idle_timeout(activity.idle, last=activity.shown(), effect=effect)
 
 
 def emit_abandoned(log: CallEvents, call: Call, tool: Tool) -> None:
@@ -60,9 +71,16 @@ def blocked_loop_result(
         },
     )  # fmt: skip
     reason = _blocked_reason(tool.id, ended - started)
-    return AttemptResult(
-        started, ended, fault=builtin_faults.tool_timeout(timeout, effect="happened")._replace(reason=reason)
-    )
+    fault = late_fault(call, timeout)
+    return AttemptResult(started, ended, fault=fault._replace(reason=reason))
+
+
+def late_fault(call: Call, timeout: float) -> Fault:
+    """The fault of an attempt that returned a value too late."""
+    activity = call.activity
+    if activity is not None and activity.late:
+        return idle_fault(activity, "happened")
+    return builtin_faults.tool_timeout(timeout, effect="happened")
 
 
 def _blocked_reason(tool: str, seconds: float) -> str:

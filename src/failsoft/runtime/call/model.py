@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from failsoft.observe.instrument import CallSpan
     from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.persistence.write_record import WriteRecord
+    from failsoft.runtime.progress import Activity
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -71,6 +72,7 @@ class Call:
     __slots__ = (
         "abandoned",
         "acted",
+        "activity",
         "admitted",
         "args",
         "attempts_ended",
@@ -161,6 +163,7 @@ class Call:
         self.admitted = False  # a closed circuit has admitted an attempt
         self.invoked = True  # another attempt is under way, or waits for its slot
         self.failed_at: float | None = None  # when it first failed or was refused
+        self.activity: Activity | None = None  # of the attempt under way, if its tool has an idle timeout
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.span: CallSpan | None = None  # its instruments; None: it has none
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice

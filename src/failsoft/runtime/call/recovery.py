@@ -358,6 +358,9 @@ class Recovery(Verification):
         if fault.rule == builtin_faults.TOOL_TIMEOUT:
             fields: dict[str, Any] = {"timeout_ms": round(candidate.timeout * 1000), "kind": "tool"}
             yield Emit(events.TOOL_TIMEOUT, tool, fields)
+        elif fault.rule == builtin_faults.IDLE_TIMEOUT:
+            idle = tool.options.idle_timeout or 0.0
+            yield Emit(events.TOOL_TIMEOUT, tool, {"timeout_ms": round(idle * 1000), "kind": "idle"})
         elif result is not None and builtin_faults.is_client_timeout(fault):
             yield Emit(events.TOOL_TIMEOUT, tool, {"kind": "client"})
         if result is None:

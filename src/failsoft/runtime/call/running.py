@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from failsoft.runtime.call.ports import RunningServices
     from failsoft.runtime.execution.deadline import LoopDeadlines
+    from failsoft.runtime.progress import Activity
 
 LONG = 1.0  # seconds
 _ALMOST = LONG - 0.001  # timers are not exact: a timer must not be armed again for 0 s
@@ -42,6 +43,7 @@ class RunningCall(NamedTuple):
     seconds: float  # so far
     attempt: int  # the number of the current attempt
     waits_for: WaitsFor  # the tool's answer, the start of the next attempt (backoff, a slot, a worker), the tool's rate, or verify
+    progress: str = ""  # the latest message of ``failsoft.progress``
 
 
 class _Found(NamedTuple):
@@ -54,6 +56,7 @@ class _Found(NamedTuple):
     attempt: int
     waits_for: WaitsFor
     parent_id: str | None = None
+    activity: Activity | None = None
 
 
 def list_running(rt: RunningServices) -> list[RunningCall]:
@@ -62,7 +65,7 @@ def list_running(rt: RunningServices) -> list[RunningCall]:
     return [
         RunningCall(
             found.tool.id, found.call_id, found.turn_id, found.thread, iso(wall - (now - found.started)),
-            round(max(0.0, now - found.started), 3), found.attempt, found.waits_for,
+            round(max(0.0, now - found.started), 3), found.attempt, found.waits_for, "" if found.activity is None else found.activity.shown(),
         )
         for found in sorted(_find(rt), key=lambda found: found.started)
     ]  # fmt: skip
@@ -113,7 +116,9 @@ def _of_call(call: Call) -> _Found:
     name = call.shown_id
     key = (turn_id or call.tool.id, name)
     parent_id = None if call.parent is None else call.parent.shown_id
-    return _Found(key, call.tool, name, turn_id, call.thread, call.started, attempt, waits_for, parent_id)
+    return _Found(
+        key, call.tool, name, turn_id, call.thread, call.started, attempt, waits_for, parent_id, call.activity
+    )
 
 
 def _of_handle(handle: TurnCall) -> _Found:

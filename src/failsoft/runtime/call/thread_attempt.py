@@ -31,7 +31,7 @@ class ThreadAttempt:
     The job refers to the attempt, so the attempt does not keep the job: the cycle would keep the tool's value alive.
     """
 
-    __slots__ = ("_begun", "_call", "_done", "_number", "_pool", "_rt", "_tool", "began", "ended")
+    __slots__ = ("_activity", "_begun", "_call", "_done", "_number", "_pool", "_rt", "_tool", "began", "ended")
 
     began: float  # when the tool began; set when a thread has begun
     ended: float  # when the tool ended; set unless the attempt was refused
@@ -45,6 +45,7 @@ class ThreadAttempt:
         self._tool = tool
         self._number = call.attempts_ended + 1  # fixed now: the thread may begin after the call has given it up
         self._pool = rt.places.thread_pool
+        self._activity = call.activity
         self._begun = begun
         self._done = done
 
@@ -63,11 +64,15 @@ class ThreadAttempt:
         try:
             return run_tool(self._rt, self._tool, self._call, self._number)
         finally:
-            self.ended = self._rt.time.now()  # here: the tool is not to blame if its caller is woken late
+            self.ended = ended = self._rt.time.now()  # here: the tool is not to blame if its caller is woken late
+            if self._activity is not None:
+                self._activity.finish(ended)
 
     def _begin(self) -> None:
         self._call.begin()
         self.began = self._rt.time.now()
+        if self._activity is not None:
+            self._activity.begin(self.began)
         self._begun()
 
     def _end(self, job: Job) -> None:

@@ -88,13 +88,14 @@ class LoopDeadlines:
         self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # cancellations from before it began
         self.abandoned: dict[asyncio.Task[None], str] = {}  # tools that could not be cancelled, with their names
         self._queues: dict[float, Queue] = {}
+        self.own_queues: dict[Queue, None] = {}  # of attempts that do not share a timer
         self._most = QUEUES
         self.watch: Watch | None = None
         _ALL.add(self)
 
     def suspended(self) -> Iterator[Suspended]:
         """The attempts that are suspended now. Any OS thread may call this."""
-        for queue in list(self._queues.values()):
+        for queue in (*list(self._queues.values()), *list(self.own_queues)):
             yield from [of for stepper, of in list(queue.live.items()) if not has_ended(stepper, of[1])]
 
     def start_watch(self) -> None:
@@ -104,14 +105,14 @@ class LoopDeadlines:
 
     def unwatched(self) -> None:
         """Stop the watch. The next attempt that suspends starts it again."""
-        for queue in self._queues.values():
+        for queue in (*self._queues.values(), *self.own_queues):
             queue.armed = False
 
     def renew_timers(self) -> None:
         """Set all timers anew."""
         if self.watch is not None:
             self.watch.renew()
-        for queue in self._queues.values():
+        for queue in (*self._queues.values(), *self.own_queues):
             queue.disarm()
             if queue.live:
                 queue.arm(0.0)
@@ -169,7 +170,7 @@ class Queue:
         self.timer: asyncio.TimerHandle | None = None
 
     def arm(self, delay: float) -> None:
-        if self.timer is None and self.timeout != math.inf:
+        if self.timer is None and delay < math.inf:
             self.timer = self.loop.call_later(max(delay, 0.0), self._fire, context=self.deadlines.context)
         self.deadlines.start_watch()
         self.armed = True  # not before: an interrupt may have kept the timer from being set
@@ -179,6 +180,10 @@ class Queue:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+    def left(self, started: float, now: float) -> float:
+        """The time that an attempt has left."""
+        return started + self.timeout - now
 
     def _fire(self) -> None:
         self.armed, self.timer = False, None
@@ -191,7 +196,7 @@ class Queue:
             if has_ended(stepper, task):
                 ended.append(stepper)
                 continue
-            left = started + self.timeout - now
+            left = self.left(started, now)
             if left > 0:
                 delay = 0.0 if waits else left
                 break
@@ -283,6 +288,17 @@ def finish(
     queue.live[stepper] = [started, task, whose, timed]
     if not queue.armed:
         queue.arm(started + timeout - queue.deadlines.now())
+    if task.cancelling():
+        queue.deadlines.before[stepper] = task.cancelling()
+    return _finish(stepper, waiting, timed, queue)
+
+
+def finish_in(
+    queue: Queue, task: asyncio.Task[Any], stepper: Stepper, waiting: Any, timed: Timed, started: float, whose: Any
+) -> Awaitable[None]:
+    """``finish`` in a queue that holds no other attempt."""
+    queue.live[stepper] = [started, task, whose, timed]
+    queue.arm(queue.left(started, queue.deadlines.now()))
     if task.cancelling():
         queue.deadlines.before[stepper] = task.cancelling()
     return _finish(stepper, waiting, timed, queue)

@@ -125,6 +125,7 @@ class Tool:
             options.key_parameter,
             options.failed_if,
             options.max_repeats,
+            options.idle_timeout,
         )
         self.fast_eligible = all(thing is None for thing in special)
         self.known_errors: KnownErrors | None = None  # errors that the fast path may retry; None: it retries none

@@ -1,0 +1,53 @@
+"""Deadlines of attempts that also end when they make no progress.
+
+Such an attempt has a deadline queue, and so a timer, of its own. The timer fires when the idle timeout would have passed, and is set
+anew if there was progress meanwhile. What ends the attempt is the same as at its deadline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from failsoft.runtime.execution.deadline import LoopDeadlines, Place, Queue, Stepper, Timed, finish_in
+
+if TYPE_CHECKING:
+    from failsoft.runtime.progress import Activity
+
+
+class IdleQueue(Queue):
+    """The queue of one attempt with an idle timeout."""
+
+    __slots__ = ("_activity",)
+
+    def __init__(self, deadlines: LoopDeadlines, timeout: float, activity: Activity) -> None:
+        super().__init__(deadlines, timeout)
+        self._activity = activity
+
+    def left(self, started: float, now: float) -> float:
+        """The time until the deadline, or until the idle timeout if that comes first."""
+        cap, idle = started + self.timeout - now, self._activity.left(now)
+        if idle <= 0 < cap:
+            self._activity.expire()
+        return min(cap, idle)
+
+
+async def finish_watched(
+    stepper: Stepper,
+    waiting: Any,
+    timed: Timed,
+    timeout: float,  # noqa: ASYNC109 - of the tool
+    started: float,
+    place: Place,
+    whose: Any,
+    activity: Activity,
+) -> None:
+    """Run a tool like ``deadline.finish``, and also end it if it makes no progress."""
+    shared, task = place(timed, timeout)
+    deadlines = shared.deadlines
+    queue = IdleQueue(deadlines, timeout, activity)
+    deadlines.own_queues[queue] = None
+    try:
+        await finish_in(queue, task, stepper, waiting, timed, started, whose)
+    finally:
+        queue.disarm()
+        deadlines.own_queues.pop(queue, None)

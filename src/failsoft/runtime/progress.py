@@ -1,0 +1,96 @@
+"""Progress of an attempt: tools report it, and ``idle_timeout`` ends an attempt that has reported none for too long.
+
+Rules
+-----
+- ``progress`` only notes the time and the message. No timer is moved and no text is made: the side that waits for the
+  attempt looks at the time of the latest progress when its own timer fires.
+- Progress inside an inner call counts for all calls around it.
+- Progress that comes after the idle timeout has passed, or after the attempt has ended, does not count.
+- An attempt that has ended by itself is late if its last silence was longer than the idle timeout. That happens if the event
+  loop was blocked, and in virtual time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextvars import ContextVar
+from time import monotonic as real_time
+
+from failsoft.core.model.builtin_faults import quote
+
+
+class Activity:
+    """The latest progress of one attempt. Any OS thread may use it."""
+
+    __slots__ = ("_args", "_message", "_now", "expired", "heard", "idle", "last", "late", "outer", "over")
+
+    def __init__(self, idle: float, now: Callable[[], float], outer: Activity | None = None) -> None:
+        self.idle = idle  # seconds without progress that end the attempt
+        self.outer = outer
+        self.last = math.inf  # the latest progress, by the runtime's clock
+        self.heard = math.inf  # the same by the real clock: locks wait by that
+        self.over = False  # nothing counts any more
+        self.expired = False  # the attempt was ended because it made no progress
+        self.late = False  # it ended by itself, after too long a silence
+        self._now = now
+        self._message: object = None
+        self._args: tuple[object, ...] = ()
+
+    def begin(self, at: float) -> None:
+        """The tool begins, or goes on, at this time."""
+        self.heard = real_time()
+        self.last = at
+        self.over = False
+
+    def note(self, message: object = None, args: tuple[object, ...] = ()) -> bool:
+        """Note progress. False if it comes too late."""
+        now = self._now()
+        if self.over or now - self.last > self.idle:
+            return False
+        self.last = now
+        self.heard = real_time()
+        if message is not None:
+            self._message, self._args = message, args
+        return True
+
+    def left(self, now: float) -> float:
+        """Seconds until the attempt is ended unless it makes progress; none are left once it has been ended."""
+        if self.over:
+            return 0.0 if self.expired else math.inf
+        return self.last + self.idle - now
+
+    def expire(self) -> None:
+        """The attempt is ended because it made no progress."""
+        self.expired = self.over = True
+
+    def finish(self, at: float) -> None:
+        """The tool has ended by itself at this time."""
+        if not self.over:
+            self.late = at - self.last > self.idle
+            self.over = True
+
+    def shown(self) -> str:
+        """The message of the latest progress: one short, sanitised piece of text."""
+        message = self._message
+        if message is None:
+            return ""
+        try:
+            return quote(str(message) % self._args if self._args else message)
+        except Exception:  # it does not fit its arguments
+            return quote(message)
+
+
+ACTIVITY: ContextVar[Activity | None] = ContextVar("failsoft_activity", default=None)
+
+
+def progress(message: object = None, *args: object) -> None:
+    """Report from inside a tool that it makes progress: its ``idle_timeout`` starts anew.
+
+    ``rt.running()`` shows the latest message, and so does the fault of an attempt that stops making progress. The message is
+    formatted with ``args`` (``progress("page %d of %d", page, pages)``) only then. May be called from any OS thread that runs
+    as part of the call (``failsoft.in_thread``). Outside of a tool it does nothing, and it never raises.
+    """
+    activity = ACTIVITY.get()
+    while activity is not None and activity.note(message, args):
+        activity = activity.outer
