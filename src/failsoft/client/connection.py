@@ -72,6 +72,8 @@ def read_address(url: str, where: str) -> Address:
 
 def find_token(given: str | None) -> str:
     """Return the token that is given, or that of the environment."""
+    if given is not None and not isinstance(given, str):
+        raise ManifestError(f"token: expected the daemon's token as a text, got {type(given).__name__}")
     token = given or os.environ.get("FAILSOFT_TOKEN")
     if not token and (path := os.environ.get("FAILSOFT_TOKEN_FILE")):
         try:
@@ -79,7 +81,10 @@ def find_token(given: str | None) -> str:
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             raise ManifestError(f"FAILSOFT_TOKEN_FILE: {path} has no token ({type(error).__name__})") from None
     if not token:
-        raise ManifestError("the daemon wants a token: give token=…, or set FAILSOFT_TOKEN or FAILSOFT_TOKEN_FILE")
+        raise ManifestError(
+            "the daemon wants a token: set FAILSOFT_TOKEN or FAILSOFT_TOKEN_FILE, or give token=… to a client "
+            "(failsoft token add makes one)"
+        )
     token = token.strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         raise ManifestError("the daemon's token has characters that no header can carry")

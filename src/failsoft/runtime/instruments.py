@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,23 @@ if TYPE_CHECKING:
     from failsoft.runtime.services import Services
 
 
+def add_instruments(engine: Services, instruments: Iterable[Instrument]) -> None:
+    """Add the instruments that a runtime is made with."""
+    if isinstance(instruments, Instrument) or not isinstance(instruments, Iterable):
+        raise ManifestError(f"instruments: {brief(instruments)} is not a list: put it in brackets")
+    for instrument in instruments:
+        add_instrument(engine, instrument)
+
+
 def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], None]:
     """Surround turns, calls and attempts from now on; the function returned ends that."""
     if not isinstance(instrument, Instrument):
-        given = f"{brief(instrument)} is {'a class' if isinstance(instrument, type) else 'not an Instrument'}"
-        raise ManifestError(f"instrument: {given}: give an instance of a subclass of failsoft.Instrument")
+        if isinstance(instrument, type) and issubclass(instrument, Instrument):
+            name = instrument.__name__
+            raise ManifestError(f"instrument: {name} is a class: give an instance of it, {name}()")
+        raise ManifestError(
+            f"instrument: {brief(instrument)} is not an Instrument: give an instance of a subclass of failsoft.Instrument"
+        )
     with engine.toolbox.lock:
         before = engine.log.instruments or Instruments(())
         engine.log.instruments = before.replaced((*before.each, instrument))

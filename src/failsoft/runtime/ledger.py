@@ -71,7 +71,8 @@ class Ledger:
         """The entry with this id, or the one of the call with this id. Raises ``LedgerError`` if there is none."""
         require_text_names("ledger", thread=thread, tenant=tenant)
         if not isinstance(id, str):
-            raise LedgerError(f"expected the id of an entry or of a call, got {type(id).__name__}", "unknown_id")
+            given = "an entry: write entry.id" if isinstance(id, LedgerEntry) else type(id).__name__
+            raise LedgerError(f"expected the id of an entry or of a call, got {given}", "unknown_id")
         return self._records.find(id, thread, tenant, self._running)
 
     def resolve(
@@ -155,7 +156,10 @@ class Ledger:
         if tool is None:
             raise LedgerError(f"{entry.id} cannot be verified: {entry.tool} is not registered here", "no_tool")
         if tool.options.verify is None:
-            raise LedgerError(f"{entry.id} cannot be verified: {entry.tool} has no verify", "no_verify")
+            raise LedgerError(
+                f"{entry.id} cannot be verified: {entry.tool} has no verify: give it one, or resolve the case",
+                "no_verify",
+            )
         arguments = entry.arguments if given is None else dict(given)
         if arguments is None:
             raise LedgerError(

@@ -47,7 +47,7 @@ from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.instruments import add_instrument
+from failsoft.runtime.instruments import add_instruments
 from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
@@ -149,8 +149,7 @@ class Runtime(RuntimeView):
         super().__init__(engine, settings, add_memory(engine, settings.memory if memory is None else memory))
         self._tool_index, self._numbers = engine.toolbox.index, engine.log.trace.numbers  # FAST: 0.6 % of rt.call
         connect_store(engine, breakers)
-        for instrument in instruments:
-            add_instrument(engine, instrument)
+        add_instruments(engine, instruments)
         load_tools(engine, settings)
         if trace is not None:
             from failsoft.observe.sinks.jsonl import write_to

@@ -124,6 +124,14 @@ class BookBlock(Block):
 class ManifestBlock(Block):
     """A failsoft manifest."""
 
+    instead: ClassVar[dict[str, str]] = {
+        **{name: f"write turn: {{{name}: 50}}" for name in ("max_calls", "max_calls_per_tool")},
+        **{
+            name: f"it is not part of a manifest: write Runtime({name}=…) in code"
+            for name in ("store", "error_handler", "report_to", "instruments", "trace")
+        },
+        **dict.fromkeys(("timeout", "retry", "breaker", "rate"), "write it below defaults, or at a tool below tools"),
+    }
     written: ClassVar[dict[str, str]] = {
         "tools": '{"search": {"timeout": "10s"}}: each tool below its id',
         "defaults": '{"timeout": "10s"}',

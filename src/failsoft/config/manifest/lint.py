@@ -21,6 +21,7 @@ from failsoft.config.manifest.load import Manifest
 from failsoft.config.manifest.plan import LITERAL, REF, Plan, PlannedCall
 from failsoft.config.manifest.problem import Problem, Severity
 from failsoft.core.effects.tool_effect import know_effect
+from failsoft.core.effects.verification import unused_without_verify
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import RetryOptions, ToolOptions
@@ -81,6 +82,10 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
 def _check_verify(options: ToolOptions, manifest: Manifest, tools: _Tools, place: str, field: str) -> Iterator[Finding]:
     if options.verify_key is not None and options.verify is None:
         yield "warning", place, f"{field}_key", "there is no verify to use the key: give one, or use idempotency_key"
+    if options.verify is None:
+        for name in unused_without_verify(options):
+            message = "there is no verify that it could apply to: give one"
+            yield "warning", place, f"{field}{name.removeprefix('verify')}", message
     if not isinstance(options.verify, VerifyTool):
         return
     reader = options.verify.tool

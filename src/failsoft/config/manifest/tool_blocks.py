@@ -274,6 +274,21 @@ class SharedBlock(Block):
         **dict.fromkeys(("args", "arguments", "parameters"), "a tool's parameters are those of its function"),
         "name": "write id for the tool's name, label for how people call it",
         **dict.fromkeys(("process", "thread"), 'write isolation: "process" or "thread"'),
+        **dict.fromkeys(("rate_limit", "ratelimit", "throttle", "rps", "rpm"), 'write rate: "100/1m"'),
+        **dict.fromkeys(
+            ("max_calls", "max_calls_per_tool"),
+            "it limits a turn: write rt.turn(max_calls=50), or turn: {max_calls: 50} in the manifest",
+        ),
+        **dict.fromkeys(("window", "failure_rate", "min_calls"), 'write breaker: {"window": 20, "failure_rate": 0.5}'),
+        **dict.fromkeys(("poll", "repeatable"), "write polling: true"),
+        **dict.fromkeys(("is_error", "error_if", "fails_if"), 'write failed_if: {"ok": false, "message": "error"}'),
+    }
+    of_one_tool: ClassVar[str] = "is an option of one tool: write it below tools, at the tool that it is for"
+    later: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("verify", "verify_delay", "verify_timeout", "verify_key", "polling", "max_repeats"), of_one_tool
+        ),
+        **dict.fromkeys(("fallbacks", "read_only", "idempotency_key", "requests", "output", "tags"), of_one_tool),
     }
     written: ClassVar[dict[str, str]] = {
         "retry": '{"max_attempts": 3}',
@@ -323,6 +338,8 @@ class SharedBlock(Block):
 
 class OptionsBlock(SharedBlock):
     """The options of one tool, in a file or in Python."""
+
+    later: ClassVar[dict[str, str]] = {}
 
     id: Text = as_written("The tool's id.")
     label: Text = as_written("The tool's name for people; default: the id with spaces.")

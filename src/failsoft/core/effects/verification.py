@@ -15,15 +15,16 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from failsoft.core.model.durations import text
+from failsoft.core.model.durations import seconds, text
+from failsoft.core.model.options import ToolOptions
 from failsoft.core.model.verified import NO_VALUE, Verified, VerifyAnswer
 from failsoft.core.redact.sanitise import sanitise
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
-    from failsoft.core.model.options import ToolOptions
 
 STILL_RUNS = "the attempt still runs"
 TASK_RUNS = "a task of the attempt may still act"
@@ -54,6 +55,13 @@ def why_not_asked(*, running: bool, turn_left: float | None, abandoned: bool, de
 def limit_verify(timeout: float, turn_left: float | None) -> float:
     """Return the seconds that ``verify`` may take: its own timeout, or the turn's time if that is less."""
     return timeout if turn_left is None else max(0.0, min(timeout, turn_left))
+
+
+def unused_without_verify(options: ToolOptions) -> Iterator[str]:
+    """The options that were changed and have no meaning without a ``verify``."""
+    for name in ("verify_delay", "verify_timeout"):
+        if getattr(options, name) != seconds(ToolOptions.__dataclass_fields__[name].default):
+            yield name
 
 
 def read_verified(answer: object) -> Verified:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,8 +79,21 @@ def read_failed_if(value: Any) -> Any:
     if callable(value):
         if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004
             raise ValueError(f"{brief(value)} is async and would not be awaited: give a plain function")
+        if not _takes_one(value):
+            raise ValueError(f"{brief(value)} cannot be called with the value alone: give a function of one argument")
         return value
     raise ValueError(f"expected a pattern such as {_LIKE}, or in code a function of the value, got {brief(value)}")
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """True if a function can be called with one positional argument, or does not say."""
+    try:
+        signature(function).bind(None)
+    except ValueError:  # it has no signature
+        return True
+    except TypeError:
+        return False
+    return True
 
 
 def _read_pattern(written: Mapping[Any, Any]) -> FailurePattern:
@@ -143,5 +156,9 @@ def _read_fields(fields: Mapping[Any, Any], within: str, depth: int) -> list[Fie
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not values or not all(isinstance(one, _SCALARS) for one in values):
             raise ValueError(f"{path}: {brief(value)} is not a text, a number, true, false or null, nor a list of them")
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            raise ValueError(
+                f"{path}: {brief(value)} is a text: write {value.lower()} without quotes, or [{value!r}] to compare texts"
+            )
         found.append(FieldMatch(path, values))
     return found

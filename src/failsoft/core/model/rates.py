@@ -12,6 +12,12 @@ RATE_PATTERN = rf"[1-9][0-9]{{0,8}}/{PATTERN}"  # matches the whole text; also u
 
 _WHOLE = re.compile(r"([0-9]{1,9})/(.+)")
 _EXAMPLE = 'write calls and a time, like "100/1m" or "5/1s"'
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), "m"),
+    **dict.fromkeys(("h", "hour", "hours"), "h"),
+    "ms": "ms",
+}
 
 
 class Rate(str):
@@ -46,5 +52,7 @@ def read_rate(value: object) -> Rate:
     try:
         per = seconds(found[2])
     except ValueError as wrong:
-        raise ValueError(f"{brief(value)} is not a rate: {wrong}") from None
+        unit = _UNITS.get(found[2].strip().lower())
+        right = wrong if unit is None else f'write "{found[1]}/1{unit}"'
+        raise ValueError(f"{brief(value)} is not a rate: {right}") from None
     return Rate(found[0], int(found[1]), float(per))

@@ -19,6 +19,7 @@ from inspect import signature
 from reprlib import repr as brief
 from typing import Any, Final, NamedTuple
 
+from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.fault import Code
 from failsoft.core.model.validation import read_code
 
@@ -93,7 +94,7 @@ def _takes_three(function: Callable[..., Any]) -> bool:
 def _read_tool(written: Mapping[Any, Any]) -> VerifyTool:
     for key in written:
         if key not in _KEYS:
-            raise ValueError(f"{brief(key)} is not one of {', '.join(_KEYS)}")
+            raise ValueError(f"{brief(key)} is not one of {', '.join(_KEYS)}{did_you_mean(str(key), _KEYS)}")
     tool, arguments, value = written.get("tool"), written.get("arguments", {}), written.get("value")
     if not (isinstance(tool, str) and tool):
         raise ValueError(f"tool: {brief(tool)} is not the id of a tool: write {_LIKE}")
@@ -103,14 +104,21 @@ def _read_tool(written: Mapping[Any, Any]) -> VerifyTool:
     if not (happened_if or none_if):
         raise ValueError("say what the answer means: happened_if, none_if or both")
     for name in ("happened_if", "none_if"):
-        for codes in _find_codes(written.get(name)):
-            _check_codes(name, codes)
+        _check_pattern(name, written.get(name))
     if value is not None:
         if not isinstance(value, str) or not (value == MATCH or value.startswith(f"{MATCH}.")):
             raise ValueError(f'value: {brief(value)} is not "{MATCH}" or a part of it, such as "{MATCH}.id"')
         if not happened_if:
             raise ValueError("value: without happened_if nothing can match")
     return VerifyTool(tool, dict(arguments), happened_if, none_if, value)
+
+
+def _check_pattern(name: str, pattern: Any) -> None:
+    for key in _find_keys(pattern):
+        if key != FAILED and key.startswith("$") and (close := did_you_mean(key, (FAILED,))):
+            raise ValueError(f"{name}: {brief(key)} is not known{close}")
+    for codes in _find_codes(pattern):
+        _check_codes(name, codes)
 
 
 def _check_codes(name: str, codes: Any) -> None:
@@ -130,6 +138,16 @@ def _find_codes(pattern: Any) -> Iterator[Any]:
     elif isinstance(pattern, list | tuple):
         for part in pattern:
             yield from _find_codes(part)
+
+
+def _find_keys(pattern: Any) -> Iterator[str]:
+    if isinstance(pattern, Mapping):
+        yield from (key for key in pattern if isinstance(key, str))
+        for part in pattern.values():
+            yield from _find_keys(part)
+    elif isinstance(pattern, list | tuple):
+        for part in pattern:
+            yield from _find_keys(part)
 
 
 def _find_texts(written: Any) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 Rules
 -----
-- Levels: ERROR for bugs in a tool and for escalated calls, with a sanitised traceback; WARNING for calls that failed
-  and circuits that opened; INFO for retries and fallbacks; DEBUG for the rest.
+- Levels: ERROR for bugs in a tool and for escalated calls, with a sanitised traceback; WARNING for calls that failed,
+  circuits that opened, and a ``verify`` that gives a reason why it does not know; INFO for retries and fallbacks; DEBUG
+  for the rest.
 - A failed call is one record, with the event's data in ``extra``.
 - Records are formatted and handed to logging on one daemon thread of the process, never on an event loop. Callers only
   append to a bounded queue. ``flush`` waits for it, and so does the end of the program.
@@ -77,6 +78,8 @@ def level_of(event_type: str, fields: dict[str, Any], *, known_tool: bool = True
         return INFO if fields.get("decision") == "retry" else DEBUG
     if event_type == events.CALL_REFUSED:
         return _refusal_level(fields, known_tool=known_tool)
+    if event_type == events.EFFECT_VERIFIED and fields.get("answer") == "unknown" and fields.get("reason"):
+        return WARNING  # the reason may be a mistake in verify, which nothing else would show
     return _LEVELS.get(event_type, DEBUG)
 
 
@@ -166,7 +169,9 @@ class _Counter:
 
 
 def _family(entry: Entry) -> str:
-    return family_of(str(entry.fields.get("code")), str(entry.fields.get("error") or ""))
+    fields = entry.fields
+    said = fields.get("error") or (fields.get("reason") if entry.event_type == events.EFFECT_VERIFIED else "")
+    return family_of(str(fields.get("code")), str(said or ""))
 
 
 def _write(entries: tuple[Entry, ...]) -> None:
@@ -230,6 +235,7 @@ def describe(entry: Entry, *, counted: bool = False) -> str:
         events.EXPLAIN_FAILED: f"explain= failed, and the default text is used{told}",
         events.HANDLER_FAILED: f"the error_handler failed for {tool}, and the built-in one decided{told}",
         events.EVENTS_DROPPED: str(fields.get("message")),
+        events.EFFECT_VERIFIED: f"the effect of {tool} is {fields.get('answer')}{told}",
         events.CIRCUIT_OPENED: f"the circuit of {tool} opened{told}",
         events.CIRCUIT_CLOSED: f"the circuit of {tool} closed",
         events.TOOL_ERROR: f"attempt {fields.get('attempt', 1)} of {tool} failed{told}",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effect
+from failsoft.core.effects.verification import unused_without_verify
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import ToolOptions
@@ -256,6 +257,8 @@ class Tool:
         if verify is None:
             if self.options.verify_key is not None:
                 raise ManifestError("verify_key: there is no verify to use the key: give one, or use idempotency_key")
+            for name in unused_without_verify(self.options):
+                raise ManifestError(f"{name}: there is no verify that it could apply to: give one, or drop {name}")
             return
         if self.kind in ("stream", "async stream"):
             raise ManifestError(

@@ -35,6 +35,10 @@ _EXTRAS = {  # extra: the module of failsoft that uses it
     "pydantic-ai": "failsoft.adapters.pydantic_ai",
     "langchain": "failsoft.adapters.langchain",
     "openai-agents": "failsoft.adapters.openai_agents",
+    "otel": "failsoft.otel",
+    "prometheus": "failsoft.prometheus",
+    "client": "failsoft.client",
+    "serve": "failsoft.surfaces.daemon.app",
 }
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9._-]++)(?:\[[^]]*\])?(?P<allowed>[^;]*+)(?:;.*extra == [\"'](?P<extra>[^\"']+)[\"'])?"

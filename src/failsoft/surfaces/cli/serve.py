@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,8 @@ async def _serve(
 
     listening = ServerOptions(host, port, allow_remote, tls_certificate, tls_key)
     refuse_exposure(listening)
+    _check_names(hosts, origins)
+    _check_tls(tls_certificate, tls_key)
     if manifest is not None:
         read(manifest)  # raises a clear error if it cannot be read
         import_from_here()
@@ -127,6 +130,38 @@ async def _serve(
         say(f"failsoft listens on {address}\nTokens: {book.path}\nStop it with Ctrl-C.")
     await running
     return 0
+
+
+def _check_names(hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
+    """Refuse names that no request could have."""
+    for host in hosts:
+        if not host or "/" in host or any(letter.isspace() for letter in host):
+            raise CommandError(
+                f"--allow-host {host}: expected the name of a host, without http:// and path",
+                hint="Write it like: --allow-host failsoft.example",
+            )
+    for origin in origins:
+        scheme, _, host = origin.partition("://")
+        if scheme not in ("http", "https") or not host or "/" in host:
+            raise CommandError(
+                f"--allow-origin {origin}: expected scheme, host and port of a web page, without a path",
+                hint="Write it like: --allow-origin https://dashboard.example",
+            )
+
+
+def _check_tls(certificate: str | None, key: str | None) -> None:
+    """Refuse files that are not a certificate and its key."""
+    if certificate is None or key is None:
+        return
+    read(certificate)  # raises a clear error if it cannot be read
+    read(key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise CommandError(
+            f"--tls-certificate {certificate} and --tls-key {key} are not a certificate and its key: {error}",
+            hint="Both must be PEM files, and the key must not be encrypted.",
+        ) from None
 
 
 @click.group(short_help="List, add, rotate and remove the daemon's tokens.")
@@ -183,9 +218,13 @@ def add_token(name: str, roles: tuple[Any, ...], tenant: str | None, tokens: Pat
     """Add a token called NAME and print it."""
     from failsoft.surfaces.daemon.tokens import Grant, Token, make_secret, write_tokens
 
+    if not name.strip() or not name.isprintable():
+        raise CommandError(
+            "NAME: expected a name for the token, such as its user's", hint="Try: failsoft token add executor"
+        )
     path, found = _open(tokens)
     if any(each.grant.name == name for each in found):
-        raise CommandError(f"{path} has a token {name!r} already", hint="Try: failsoft token rotate")
+        raise CommandError(f"{path} has a token {name!r} already", hint=f"Try: failsoft token rotate {name}")
     if tenant == "":
         raise FailsoftError("--tenant: give a name, or leave the option out")
     made = Token(make_secret(), Grant(name, frozenset(roles), tenant))
@@ -223,6 +262,8 @@ def remove_token(name: str, tokens: Path | None, as_json: bool) -> int:
     write_tokens(path, [each for each in found if each is not known])
     if as_json:
         print_json({"removed": name})
+    else:
+        say(f"removed {name} from {path}")
     return 0
 
 

@@ -71,7 +71,9 @@ class DaemonServer(uvicorn.Server):
         try:
             await super().startup(sockets)
         except SystemExit:  # uvicorn has logged the reason, and would exit
-            raise FailsoftError(f"cannot listen on {self.config.host} port {self.config.port}: is it in use?") from None
+            raise FailsoftError(
+                f"cannot listen on {self.config.host} port {self.config.port}: if it is in use, give another --port"
+            ) from None
         if self.started:
             self.ready.set()
 
