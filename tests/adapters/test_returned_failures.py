@@ -11,6 +11,7 @@ from agents import RunConfig, function_tool
 from fastmcp import FastMCP
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
+from langgraph.types import Command
 from mcp.types import CallToolResult, TextContent
 from pydantic_ai import Agent, ToolReturn
 from pydantic_ai.mcp import MCPToolset
@@ -202,3 +203,25 @@ def test_polling_tools_get_no_line(ask: Asked) -> None:
 def test_a_typed_value_stays_as_it_is_in_pydantic_ai() -> None:
     said = pydantic_ai(declared(), returns(ToolReturn({"room": 12}, metadata={"from": "cache"})), 5)
     assert said[4].splitlines()[0] == said[0] == "{'room': 12}"
+
+
+@pytest.mark.parametrize(
+    ("more", "failed"),
+    [({}, True), ({"goto": "elsewhere"}, False), ({"update": {"seen": 1}}, False)],
+    ids=["only messages", "goes elsewhere", "changes the state"],
+)
+def test_a_command_of_langgraph_fails_if_all_it_does_is_to_report_an_error(more: dict[str, Any], failed: bool) -> None:
+    message = ToolMessage("503 Service Unavailable", tool_call_id="c", status="error")
+    update = {"messages": [message], **more.get("update", {})}
+    made = Command(**{**more, "update": update})  # type: ignore[var-annotated]
+
+    async def run() -> Outcome[Any]:
+        rt = Runtime()
+        rt.add(lambda: made, id="search", read_only=True, retry={"max_attempts": 1})
+        return await rt.call("search", {})
+
+    outcome = asyncio.run(run())
+    assert (outcome.status == "failed") is failed
+    assert outcome.value is (None if failed else made)
+    if outcome.fault is not None:
+        assert (outcome.fault.code.name, outcome.fault.message) == ("UNAVAILABLE", "503 Service Unavailable")

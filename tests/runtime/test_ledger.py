@@ -105,6 +105,8 @@ def test_after_happened_without_a_value_the_same_call_has_succeeded(make: Callab
         outcome = await payer.pay()
         assert (outcome.status, outcome.value, outcome.value_known) == ("succeeded", None, False)
         assert payer.script.attempts == 1
+        (event,) = [event for event in payer.rt.events() if event.event_type == "CallSucceeded"]
+        assert (event.fields["via"], event.fields["value_known"]) == ("ledger", False)
 
     asyncio.run(main())
 

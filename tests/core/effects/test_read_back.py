@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from failsoft import Code, Verified, classify
-from failsoft.core.effects.read_back import MissingArgumentError, fill_in_arguments, judge
+from failsoft.core.effects.read_back import MOST_NODES, MissingArgumentError, fill_in_arguments, judge
 from failsoft.core.model.verify_tool import read_verify
 
 ARGUMENTS = {"order_id": 7, "customer": {"name": "Ada", "ids": [4, 5]}, "price": "$5"}
@@ -135,3 +135,13 @@ def test_arguments_are_filled_in() -> None:
 def test_what_makes_no_sense_is_refused(written: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         read_verify(written)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_answer_that_is_too_large_to_read_is_unknown(nested: bool) -> None:
+    large: Any = [{"status": "paid"}, *range(MOST_NODES)]
+    if nested:
+        large = {"orders": [large]}
+    spec = read_verify({"tool": "find", "happened_if": {"status": "paid"}, "none_if": "*"})
+    verified = judge(spec, {}, [large])
+    assert (verified.answer, "more than 100000 values" in verified.reason) == ("unknown", True)

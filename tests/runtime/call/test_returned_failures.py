@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -268,3 +269,60 @@ async def test_turns_and_plans_treat_it_like_any_failure() -> None:
 
 def test_classification_alone_does_not_change() -> None:
     assert classify(ValueError("x")).effect == "none"
+
+
+# --- hostile values -----------------------------------------------------------------------------------------------------
+
+
+class WithoutClass:
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("no class")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None:
+        raise RuntimeError("no class")
+
+
+class Unhashable(type):
+    def __hash__(cls) -> int:
+        raise RuntimeError("no hash")
+
+
+class WithHostileMetaclass(metaclass=Unhashable):
+    pass
+
+
+class HostileText(str):
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("neither true nor false")
+
+
+HOSTILE = [WithHostileMetaclass, lambda: HostileText("503")]
+ASKED: list[Any] = [{"ok": False}, {"text": "^Error"}, lambda value: value]
+
+
+@pytest.mark.parametrize(
+    ("hostile", "failed_if"),
+    [*itertools.product(HOSTILE, [None, *ASKED]), *itertools.product([WithoutClass], ASKED)],
+)
+@pytest.mark.parametrize("thread", [None, "chat"])
+def test_values_whose_own_methods_raise_do_not_break_the_call(hostile: Any, thread: str | None, failed_if: Any) -> None:
+    @virtual
+    async def run() -> None:
+        rt, value = Runtime(), hostile()
+        options = {} if failed_if is None else {"failed_if": failed_if}
+
+        async def search() -> Any:
+            return value
+
+        rt.add(search, id="search", read_only=True, retry={"max_attempts": 1}, **options)
+        for _ in range(2):
+            outcome = await rt.call("search", {}, thread=thread)
+            assert outcome.value is (value if outcome.fault is None else None)
+        if failed_if is None:
+            assert outcome.status == "succeeded"
+
+    run()

@@ -4,7 +4,7 @@ Rules
 -----
 - A returned exception counts as if it had been raised. A returned ``Outcome`` counts as its call: a failed one raises, a
   successful one gives its value.
-- The results of MCP (``isError``) and LangChain (``status="error"``) say themselves whether they failed. They are known by
+- The results of MCP (``isError``) and LangChain (``status="error"``, also of a message in a ``Command``) say themselves whether they failed. They are known by
   the names of their classes, so neither library is imported.
 - ``failed_if`` comes next. A structured flag wins over text, in both directions: a field that a pattern compares, or a
   flag that the tool has set, decides; text is looked at only if there is none.
@@ -31,7 +31,8 @@ _LENGTH: Final = 2000  # characters of a value that is shown because it has no t
 _OUTCOMES: Final = 8  # inside each other
 _ABSENT: Final = object()
 _MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
-_FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",)}
+_UPDATE: Final = ("update",)
+_FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",), "Command": _UPDATE}
 _UNSAID: Final = "The tool reported a failure without a text"
 
 
@@ -59,12 +60,15 @@ def is_plain(kind: type) -> bool:
 
     ``PLAIN_TYPES`` has such types, but none whose values a plain function must not return unawaited.
     """
-    if kind in PLAIN_TYPES:
-        return True
-    if issubclass(kind, BaseException | Outcome | Partial) or flags_of(kind):
+    try:
+        if kind in PLAIN_TYPES:
+            return True
+        if issubclass(kind, BaseException | Outcome | Partial) or flags_of(kind):
+            return False
+        if len(PLAIN_TYPES) < MOST_TYPES and not (hasattr(kind, "__await__") or hasattr(kind, "__aiter__")):
+            PLAIN_TYPES.add(kind)
+    except Exception:  # a metaclass may raise anything
         return False
-    if len(PLAIN_TYPES) < MOST_TYPES and not (hasattr(kind, "__await__") or hasattr(kind, "__aiter__")):
-        PLAIN_TYPES.add(kind)
     return True
 
 
@@ -79,7 +83,7 @@ def flags_of(kind: type) -> tuple[str, ...]:
     return ()
 
 
-_LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core"})
+_LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core", "langgraph"})
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -92,7 +96,24 @@ def find_returned(value: Any) -> BaseException | None:
         return value
     if isinstance(value, Outcome):
         return _failure_of(value)
-    return ReturnedFailure(text_of(value), value) if read_flag(value) else None
+    for said in _messages_of(value) or (value,):
+        if read_flag(said):
+            return ReturnedFailure(text_of(said), said)
+    return None
+
+
+def _messages_of(value: Any) -> list[Any]:
+    """Return the messages that a ``Command`` of LangGraph writes, if it does nothing else; empty for other values.
+
+    One that goes to a node or changes the state as well must reach the graph, whatever its messages say.
+    """
+    if flags_of(type(value)) != _UPDATE or any(_read(value, name) for name in ("goto", "resume", "graph")):
+        return []
+    update = _read(value, "update")
+    if type(update) is not dict or {*update} != {"messages"}:
+        return []
+    messages = update["messages"]
+    return messages[:MOST_PARTS] if type(messages) is list else []
 
 
 def _failure_of(outcome: Outcome[Any]) -> BaseException:

@@ -72,11 +72,11 @@ class _IncomparableError(Exception):
 
 def fingerprint(value: Any) -> int | None:
     """Return a number that equal plain values share; None if the value cannot be compared. Valid in this process only."""
-    if type(value) in _PLAIN:
-        return hash((type(value), value))
     try:
+        if type(value) in _PLAIN:
+            return hash((type(value), value))
         return _hash(value, DEEPEST, [MOST_NODES, MOST_CHARACTERS])
-    except _IncomparableError:
+    except Exception:  # it is incomparable, or its metaclass raises
         return None
 
 

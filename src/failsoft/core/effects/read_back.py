@@ -16,6 +16,7 @@ from failsoft.core.model.verify_tool import FAILED, VerifyTool, read_codes
 from failsoft.core.redact.sanitise import sanitise
 
 _LONGEST = 1_000_000  # characters of a text that is read as JSON
+MOST_NODES: Final = 100_000  # values in an answer: reading more would hold up the event loop
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 _NO_MATCH: Final = object()
 
@@ -36,6 +37,8 @@ def judge(
 
     ``values`` has more than one entry if a framework's message may mean several values.
     """
+    if any(_is_too_large(value) for value in values):
+        return Verified.unknown(f"{spec.tool} returned more than {MOST_NODES} values: let it return fewer")
     found = _NO_MATCH
     for pattern in spec.happened_if:
         found = _first_match(_filled(pattern, arguments), values, fault)
@@ -54,6 +57,24 @@ def judge(
 def unread(spec: VerifyTool, fault: Fault) -> Verified:
     """The answer if the reading tool failed, and that shows nothing; or if it did not run at all."""
     return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}"))
+
+
+def _is_too_large(value: Any) -> bool:
+    """True if plain containers hold too many values. A value that contains itself counts as too large."""
+    left, waiting = MOST_NODES, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            inside: Any = dict.values(one)
+        elif isinstance(one, list | tuple | set | frozenset):
+            inside = one
+        else:
+            continue
+        left -= len(inside)
+        if left < 0:
+            return True
+        waiting += inside
+    return False
 
 
 def _filled(written: Any, arguments: Mapping[str, Any]) -> Any:

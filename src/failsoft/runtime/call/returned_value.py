@@ -34,6 +34,15 @@ _EXPECTED = "return True, False, an error text or a Fault"
 
 def read_value(tool: Tool, result: AttemptResult) -> AttemptResult:
     """Return the result of an attempt that returned a value; with its error or fault if the value is a failure."""
+    try:
+        return _read(tool, result)
+    except Exception as error:  # a value's own methods may raise anything
+        if tool.options.failed_if is None:
+            return result
+        return _broken(tool, result._replace(value=None), f"could not be asked: {sanitise(error)}", error)
+
+
+def _read(tool: Tool, result: AttemptResult) -> AttemptResult:
     own = tool.own_value(result.value)
     if tool.is_control_flow(own):
         return result

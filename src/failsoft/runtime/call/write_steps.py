@@ -160,6 +160,8 @@ class WriteSteps(Recovery):
             yield Report(candidate, ticket, "neutral")
         duration = self._now - call.started
         fields = {**success_fields(call.tool.id, 0, 0.0, duration), "via": LEDGER}
+        if not answer.value_known:
+            fields["value_known"] = False
         yield make_emit((events.CALL_SUCCEEDED, call.tool, fields))
         outcome: Outcome[Any] = Outcome(
             call.id,
