@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RUNNING",
+    "AskedFor",
     "BrokenOffError",
     "Control",
     "ControlFlow",
@@ -56,17 +57,17 @@ __all__ = [
 @contextmanager
 def asked_for(
     guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
-) -> Iterator[None]:
+) -> Iterator[AskedFor]:
     """Let a guarded function that a framework runs know which call of the model it is.
 
     The call then has that id and thread, and an undeclared tool counts as a write. ``turn`` finds the agent's
-    run.
+    run. Afterwards ``valueless`` has the outcome if the call has succeeded and its value is lost.
     """
     asked = AskedFor(getattr(guarded, "__failsoft__", None), id, thread, turn)
     token = ASKED.set(asked)
     placed = SCOPE.set(NOWHERE) if SCOPE.get() is None else None
     try:
-        yield
+        yield asked
     finally:
         if placed is not None:
             reset_variable(SCOPE, placed)

@@ -69,7 +69,7 @@ ASKED: ContextVar[AskedFor | None] = ContextVar("failsoft_asked", default=None)
 class AskedFor:
     """The model's call behind a guarded function that a framework runs."""
 
-    __slots__ = ("id", "run", "taken", "thread", "tool", "turn")
+    __slots__ = ("id", "run", "taken", "thread", "tool", "turn", "valueless")
 
     def __init__(self, tool: object, id: str | None, thread: str | None, turn: Callable[[], object] | None) -> None:
         self.tool = tool  # of the guarded function
@@ -78,6 +78,7 @@ class AskedFor:
         self.turn = turn  # finds the agent's run
         self.run: CountsSuccess | None = None  # that run, if the call is one of its own
         self.taken = False  # by the first call of that tool: others inside it are not the model's
+        self.valueless: Any = None  # its outcome, if it has succeeded and its value is lost
 
 
 def call_of(light: LightAttempt) -> Any:

@@ -37,6 +37,7 @@ class Runners(NamedTuple):
     others: Sequence[BaseTool]
     copies: Copies  # copies of the agent's tools
     watches: list[Watch]  # one per attempt
+    readings: list[Watch]  # one per attempt of a tool that reads back what became of a write
 
     def get(self, name: str, /) -> Runner | None:
         tool = self.tool
@@ -46,6 +47,10 @@ class Runners(NamedTuple):
                 return None
             tool = found
         return partial(self.attempt, self, tool)
+
+    def for_reading(self) -> Runners:
+        """Return runners for tools that read back: their errors and messages are not those of the call."""
+        return self._replace(watches=self.readings)
 
     def own(self, value: Any, /) -> Any:
         """Return the tool's value, given the message made from it."""

@@ -29,6 +29,7 @@ from failsoft.errors import CallFailed
 from failsoft.integration.api import AgentRun, Runtime, without_frames
 from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
+    AskedFor,
     Metadata,
     asked_for,
     declare_from_metadata,
@@ -68,8 +69,9 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
-                with self._asked_for(guarded, request):
-                    return await handler(request)
+                with self._asked_for(guarded, request) as asked:
+                    answer = await handler(request)
+                return answer if asked.valueless is None else translate(call["id"], asked.valueless)
             except CallFailed as failed:
                 if is_inside_handler():
                     raise
@@ -81,7 +83,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         outcome = await self.runtime.run(
             call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
         )
-        for watch in runners.watches:
+        for watch in (*runners.watches, *runners.readings):
             await watch.report_cancellation(call["id"])
         return _answer(runners, outcome)
 
@@ -91,8 +93,9 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
-                with self._asked_for(guarded, request):
-                    return handler(request)
+                with self._asked_for(guarded, request) as asked:
+                    answer = handler(request)
+                return answer if asked.valueless is None else translate(call["id"], asked.valueless)
             except CallFailed as failed:
                 if is_inside_handler():
                     raise
@@ -104,7 +107,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         return _answer(runners, outcome)
 
-    def _asked_for(self, guarded: Any, request: ToolCallRequest) -> AbstractContextManager[None]:
+    def _asked_for(self, guarded: Any, request: ToolCallRequest) -> AbstractContextManager[AskedFor]:
         """Mark the call of a guarded function as requested by the model."""
         config = request.runtime.config
         return asked_for(
@@ -125,7 +128,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         declared = self._declared.get
         if declared(name) is not tool or not all(map(is_, map(declared, map(_NAME, others)), others)):
             self._declare({each.name: each for each in others} | {name: tool})
-        return Runners(attempt, request, execute, tool, others, self._copies, [])
+        return Runners(attempt, request, execute, tool, others, self._copies, [], [])
 
     def _declare(self, tools: dict[str, BaseTool]) -> None:
         for name, tool in tools.items():
@@ -180,6 +183,8 @@ def _answer(runners: Runners, outcome: Outcome[Any]) -> Any:
     """Translate the outcome to a message, or let the user's error handler answer a failure."""
     id = runners.request.tool_call["id"]
     errors = [watch.forget_errors() for watch in runners.watches]
+    for watch in runners.readings:
+        watch.forget_errors()
     if outcome.status == "succeeded":
         return translate(id, outcome)
     said = runners.watches[-1].said if errors else None

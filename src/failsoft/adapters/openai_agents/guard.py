@@ -160,8 +160,9 @@ class Guard:
             if hasattr(function, "__failsoft__"):  # the function itself goes through a runtime
                 thread = self.thread(context)
                 turn = partial(self.turn, context, thread)
-                with asked_for(function, id=context.tool_call_id, thread=thread, turn=turn):
-                    return await invoke_bare(bare, context, text)
+                with asked_for(function, id=context.tool_call_id, thread=thread, turn=turn) as asked:
+                    value = await invoke_bare(bare, context, text)
+                return value if asked.valueless is None else format_success(asked.valueless)
             outcome, error = await self._run(made, bare, context, text)
         except CallFailed as failed:
             outcome, error = failed.outcome, failed
@@ -178,10 +179,12 @@ class Guard:
         given = read_arguments(text)
         if isinstance(given, Fault):
             given = {"arguments": text}  # the tool will reject them
-        attempts = Attempts(name, context, text, given)
         offered: Mapping[str, FunctionTool] = self._offered.get(context) or {}
 
-        def runner(other: str) -> Runner | None:
+        def make_attempts() -> Attempts:
+            return Attempts(name, context, text, given)
+
+        def runner(attempts: Attempts, other: str) -> Runner | None:
             if other == name:
                 return partial(attempts.run, tool, bare)
             found = offered.get(other)
@@ -189,11 +192,13 @@ class Guard:
                 return None
             return partial(attempts.run, found, vars(found)["on_invoke_tool"])
 
+        attempts = make_attempts()
+        runners = LazyRunners(partial(runner, attempts), lambda: LazyRunners(partial(runner, make_attempts())))
         options: dict[str, Any] = {}
         if (limit := changed_timeout(self.runtime, name, _sdk_options(tool))) is not None:
             options["timeout"] = limit
         outcome = await self.runtime.run(
-            name, given, LazyRunners(runner), turn=self.turn(context, thread), thread=thread,
+            name, given, runners, turn=self.turn(context, thread), thread=thread,
             id=context.tool_call_id, **options,
         )  # fmt: skip
         return outcome, attempts.error

@@ -69,6 +69,7 @@ class Runners(NamedTuple):
     """The runners of one call, by tool id."""
 
     get: Callable[[str], Runner | None]
+    for_reading: Callable[[], Any] | None = None
 
     @staticmethod
     def own(value: Any) -> Any:
@@ -186,7 +187,11 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     ) -> Outcome[Any]:
         if hasattr(function_of(tool), "__failsoft__"):
             return await self._run_guarded(name, tool_args, ctx, tool)
-        runners = Runners(partial(self._runner, name, tool, ctx, around))
+
+        def read_only() -> Runners:
+            return Runners(partial(self._runner, name, tool, ctx, ToolContext()))
+
+        runners = Runners(partial(self._runner, name, tool, ctx, around), read_only)
         return await self.rules.runtime.run(
             name, tool_args, runners, control=CONTROL, thread=ctx.conversation_id, id=ctx.tool_call_id or ""
         )
@@ -245,9 +250,9 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
     ) -> Outcome[Any]:
         """Run a function that goes through a runtime itself."""
         try:
-            with asked_for(function_of(tool), id=ctx.tool_call_id, thread=ctx.conversation_id):
+            with asked_for(function_of(tool), id=ctx.tool_call_id, thread=ctx.conversation_id) as asked:
                 value = await super().call_tool(name, tool_args, ctx, tool)
-            return Outcome(name, name, "succeeded", value)
+            return Outcome(name, name, "succeeded", value) if asked.valueless is None else asked.valueless
         except CallFailed as failed:
             return failed.outcome
         except ModelRetry as retry:

@@ -188,7 +188,7 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Phrase):
         return run_anywhere(lambda: phrase(rt, call.turn, step.outcome))
     if isinstance(step, Verify):
-        return run_anywhere(lambda: verify(rt, call, step))
+        return run_anywhere(lambda: verify(rt, call, step, blocking=True))
     assert isinstance(step, Consult)
     report = step.report
     return _consulted(rt, call, run_anywhere(lambda: rt.judgement.consult(call, report)))

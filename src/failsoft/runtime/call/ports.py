@@ -176,6 +176,7 @@ class VerifyRunner(PipelineRunner, Protocol):
         id: str | int | None = None,
     ) -> Call: ...  # fmt: skip
     async def run(self, call: Call) -> Outcome[Any]: ...
+    def run_blocking(self, call: Call) -> Outcome[Any]: ...
 
 
 # --- bundles ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.effects.read_back import MissingArgumentError, fill_in_arguments, judge, unread
@@ -40,7 +41,7 @@ from failsoft.runtime.call.model import Call
 from failsoft.runtime.call.own_thread import run_in_own_thread
 from failsoft.runtime.call.steps import VerifyReply
 from failsoft.runtime.scope import SCOPE
-from failsoft.runtime.tools.framework_tool import values_of
+from failsoft.runtime.tools.framework_tool import FrameworkFunction, keep_apart, values_of
 
 if TYPE_CHECKING:
     from failsoft.runtime.call.ports import DriverServices
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
 
 
-async def verify(rt: DriverServices, call: Call, step: Verify) -> VerifyReply:
-    """Ask ``verify`` about the latest attempt of a call."""
+async def verify(rt: DriverServices, call: Call, step: Verify, *, blocking: bool = False) -> VerifyReply:
+    """Ask ``verify`` about the latest attempt of a call. ``blocking``: the tools of its framework block."""
     left = None if call.turn is None else call.turn.left()
     if call.abandoned or (left is not None and left <= 0):
         return _reply(rt, call, Verified.unknown(NO_TIME))
@@ -57,7 +58,8 @@ async def verify(rt: DriverServices, call: Call, step: Verify) -> VerifyReply:
         return _reply(rt, call, Verified.unknown(TASK_RUNS))
     before, call.acted, call.wrote = (call.acted, call.wrote), False, False
     try:
-        verified = await _ask_in_time(rt, call, step, limit_verify(step.tool.options.verify_timeout, left))
+        limit = limit_verify(step.tool.options.verify_timeout, left)
+        verified = await _ask_in_time(rt, call, step, limit, blocking=blocking)
     except BaseException:
         call.acted, call.wrote = before
         raise
@@ -82,8 +84,8 @@ def _may_have_used_another(rt: DriverServices, tool: Tool) -> bool:
     return any(other is None or other.effect != "read" for other in found)
 
 
-async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: float) -> Verified:
-    asking = asyncio.ensure_future(_ask(rt, call, step.tool, step.fault))
+async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: float, *, blocking: bool) -> Verified:
+    asking = asyncio.ensure_future(_ask(rt, call, step.tool, step.fault, blocking))
     try:
         await asyncio.wait([asking], timeout=limit)
         if not asking.done():
@@ -108,12 +110,12 @@ def _forget(asked: asyncio.Future[Any]) -> None:
         asked.exception()  # retrieve it, or asyncio logs a warning
 
 
-async def _ask(rt: DriverServices, call: Call, tool: Tool, fault: Fault) -> Any:
+async def _ask(rt: DriverServices, call: Call, tool: Tool, fault: Fault, blocking: bool) -> Any:
     if call.span is None:
-        return await _ask_bare(rt, call, tool, fault)
+        return await _ask_bare(rt, call, tool, fault, blocking)
     entered = call.span.enter_verify(tool.id)
     try:
-        answer = await _ask_bare(rt, call, tool, fault)
+        answer = await _ask_bare(rt, call, tool, fault, blocking)
     except BaseException as error:
         entered.exit(error)
         raise
@@ -121,13 +123,13 @@ async def _ask(rt: DriverServices, call: Call, tool: Tool, fault: Fault) -> Any:
     return answer
 
 
-async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault) -> Any:
+async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault, blocking: bool) -> Any:
     ask = tool.options.verify
     assert ask is not None
     SCOPE.set(_stand_in(call))  # for this task only
     arguments = call.named_arguments(rt.time, tool)
     if isinstance(ask, VerifyTool):
-        return await _read_back(rt, ask, arguments)
+        return await _read_back(rt, ask, arguments, blocking)
     key = arguments.get(tool.options.verify_key, call.key) if tool.options.verify_key is not None else call.key
     if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
         return await ask(arguments, key, fault)
@@ -135,7 +137,7 @@ async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault) ->
     return await answer if inspect.isawaitable(answer) else answer
 
 
-async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, Any]) -> Verified:
+async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, Any], blocking: bool) -> Verified:
     """Ask another tool, and judge what it returned."""
     reader = rt.toolbox.tools.get(spec.tool)
     if reader is None:
@@ -146,7 +148,12 @@ async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, 
         wanted = fill_in_arguments(spec, arguments)
         inner = rt.runner.open_call(reader, (), wanted)
         inner.typed = True
-        outcome = await rt.runner.run(inner)
+        keep_apart()
+        if blocking and isinstance(reader.fn, FrameworkFunction):
+            run = partial(rt.runner.run_blocking, inner)
+            outcome = await run_in_own_thread(rt.places.thread_pool, run, "read back in")
+        else:
+            outcome = await rt.runner.run(inner)
         if outcome.fault is not None:
             ran = outcome.attempts > 0
             return judge(spec, arguments, fault=outcome.fault) if ran else unread(spec, outcome.fault)

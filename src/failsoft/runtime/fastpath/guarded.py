@@ -20,9 +20,10 @@ from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
+from failsoft.runtime.scope import ASKED, SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
+    from failsoft.core.model.outcome import Outcome
     from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.scope import LightAttempt
     from failsoft.runtime.tools.tool import Tool
@@ -110,9 +111,16 @@ def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         shut = tool.cached_refusal
         if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
             raise CircuitOpen(refused)
-        return (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
+        return _unwrap(tool, await rt.runner.run(rt.runner.open_call(tool, args, kwargs)))
 
     return guarded
+
+
+def _unwrap(tool: Tool, outcome: Outcome[Any]) -> Any:
+    """Return the value, or raise the failure. A lost value is None, and the framework that runs the function is told."""
+    if not outcome.value_known and (asked := ASKED.get()) is not None and asked.tool is tool:
+        asked.valueless = outcome
+    return outcome.unwrap()
 
 
 def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
@@ -126,7 +134,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
             shut = tool.cached_refusal
             if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
-            return rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)).unwrap()
+            return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
         started, id, token = now(), next(numbers), None
         box: LightAttempt = [None, id, started, site, args, kwargs, outer]
         try:

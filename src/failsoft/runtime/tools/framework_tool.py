@@ -49,7 +49,8 @@ class Runners(Protocol):
     """The runners by tool id: a mapping, or an object that makes a runner on demand.
 
     If the framework turns values into messages, ``own`` returns the value that a message was made from, and ``read`` all
-    values that it may have been made from.
+    values that it may have been made from. ``for_reading`` returns the runners for tools that read back what became of a
+    write, if their attempts must be kept apart from those of the call.
     """
 
     def get(self, tool: str, /) -> Runner | None: ...
@@ -59,6 +60,7 @@ class LazyRunners(NamedTuple):
     """Runners that are made on demand: an agent may have many tools, and a call usually needs one."""
 
     get: Callable[[str], Runner | None]
+    for_reading: Callable[[], Runners] | None = None
 
 
 class RunnerSet(NamedTuple):
@@ -127,6 +129,14 @@ def is_runnable(tool: Callable[..., Any]) -> bool:
         return True
     running = RUNNING.get()
     return running is not None and running.runners.get(tool.__name__) is not None
+
+
+def keep_apart() -> None:
+    """Let the calls of this task use the runners for tools that read back."""
+    running = RUNNING.get()
+    make = None if running is None else getattr(running.runners, "for_reading", None)
+    if running is not None and make is not None:
+        RUNNING.set(running._replace(runners=make()))
 
 
 async def _mark(made: Coroutine[Any, Any, Any], control: Control) -> Any:
