@@ -58,8 +58,8 @@ __all__ = [
     "register_scheme",
 ]
 
-Kind = Literal["memory", "pending", "availability", "breaker"]
-KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker")
+Kind = Literal["memory", "pending", "availability", "breaker", "disabled"]
+KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker", "disabled")
 
 _NOBODY = "%"  # the part None; no escaped part equals it
 

@@ -147,9 +147,17 @@ def test_a_disabled_tool_and_an_open_circuit_survive_a_crash(serve: Start, tmp_p
     served = serve("--manifest", "m.yaml")
     with served.client() as client:
         assert client.post("/v1/errors", json=BODY).json()["circuit"]["state"] == "open"
+        assert client.post("/v1/tools/get_x/disable", json={"reason": "moved"}).status_code == 200
+    served.end(signal.SIGKILL)
+    served = serve("--manifest", "m.yaml")
+    with served.client() as client:
+        tool = client.get("/v1/tools/get_x").json()
+        assert tool["circuit"]["state"] == "open"
+        assert tool["available"] is False
+        assert client.post("/v1/tools/get_x/enable", json={}).status_code == 200
     served.end(signal.SIGKILL)
     with serve("--manifest", "m.yaml").client() as client:
-        assert client.get("/v1/tools/get_x").json()["circuit"]["state"] == "open"
+        assert client.get("/v1/tools/get_x").json()["available"] is True
 
 
 def test_a_turn_that_a_crash_interrupted_can_be_found(serve: Start, tmp_path: Path) -> None:

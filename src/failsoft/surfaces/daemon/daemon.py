@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.prometheus import exposition
 from failsoft.runtime.runtime import Runtime
 from failsoft.stores.memory import MemoryStore
+from failsoft.stores.ports import key_of
 from failsoft.stores.url import open_store
 from failsoft.surfaces.daemon.audit import Audit
 from failsoft.surfaces.daemon.commits import Commits
@@ -57,10 +58,22 @@ class Daemon:
         self.audit = Audit(services.log)
         self.feed = Feed(opened)
         self.jobs = Jobs()
+        for _, kept in opened.find("disabled"):
+            rt.disable(kept["tool"], kept["reason"])
         exposition(rt)  # its counts of events begin with the first use
         self.started = monotonic()
         self.routes: Sequence[RouteSpec] = ()  # set by ``app``
         self.stopping = False
+
+    def disable(self, tool: str, reason: str) -> None:
+        """Refuse calls of a tool, after a restart too."""
+        self.store.put("disabled", key_of(tool), {"tool": tool, "reason": reason})
+        self.rt.disable(tool, reason)
+
+    def enable(self, tool: str) -> None:
+        """Accept calls of a tool again."""
+        self.store.delete("disabled", key_of(tool))
+        self.rt.enable(tool)
 
     def _commit(self, deadline: float) -> bool:
         """Wait until everything reported so far is durable."""

@@ -91,14 +91,14 @@ async def post_disable(on: Exchange) -> Response:
     """Refuse calls of a tool."""
     tool = _tool_to_steer(on)
     reason = sanitise(on.body.reason)
-    on.daemon.rt.disable(tool, reason)
+    on.daemon.disable(tool, reason)
     return await _steered(on, "disable", tool, reason=reason)
 
 
 async def post_enable(on: Exchange) -> Response:
     """Accept calls of a tool again."""
     tool = _tool_to_steer(on)
-    on.daemon.rt.enable(tool)
+    on.daemon.enable(tool)
     return await _steered(on, "enable", tool)
 
 
