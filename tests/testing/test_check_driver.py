@@ -50,6 +50,15 @@ async def call_that_is_retried() -> None:
 
 
 @virtual
+async def test_a_call_that_waits_for_its_rate_limit_between_attempts_is_replayed() -> None:
+    rt = Runtime()
+    rt.add(Scripted(DOWN, DOWN, "found"), id="search", read_only=True, rate="2/1m")
+    with check_driver() as checked:
+        assert (await rt.call("search")).attempts == 3
+    assert checked.calls == 1
+
+
+@virtual
 async def test_a_driver_that_answers_with_another_type_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(IN_PLACE, Spend, lambda *_: 1)
     with pytest.raises(AssertionError, match=r"Spend: the driver must answer with bool, not int"), check_driver():

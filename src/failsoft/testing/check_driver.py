@@ -335,7 +335,7 @@ def describe(value: Any) -> Any:
     return f"{type(value).__name__} at {id(value):x}"
 
 
-_CANDIDATE = [name for name in Candidate.__slots__ if name not in ("health", "invoke")]
+_CANDIDATE = [name for name in Candidate.__slots__ if name not in ("health", "invoke", "token_at")]  # the driver's
 _OUTCOME = ["id", "tool", "status", "value", "attempts", "via", "duration", "fault", "decision", "missing", "partial",
             "escalated", "recorded", "told", "value_known"]  # fmt: skip
 
