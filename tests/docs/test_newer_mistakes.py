@@ -56,6 +56,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"verify": read_with(none_if={"$failed": "NOTFOUND"})}, "'NOTFOUND' is not an error code", "NOT_FOUND?"),
     ({"verify": read_with(none_if={"$faild": "NOT_FOUND"})}, "none_if: '$faild' is not known", "did you mean $failed?"),
     ({"verify": read_with(value="receipt")}, "value: 'receipt' is not \"$match\"", 'such as "$match.id"'),
+    ({"verify": read_with(tool="pay")}, "verify: tool: pay is the write itself", "name a tool that reads"),
     ({"failed_if": {"ok": "false"}}, "failed_if: ok: 'false' is a text", "write false without quotes, or ['false']"),
     ({"failed_if": {"result": {"ok": "True"}}}, "failed_if: result.ok: 'True' is a text", "write true without quotes"),
     ({"failed_if": lambda: True}, "cannot be called with the value alone", "a function of one argument"),
@@ -129,6 +130,7 @@ class Timed(Instrument):
 RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime(instruments=[Timed]), "Timed is a class", "give an instance of it, Timed()"),  # type: ignore[list-item]
     (lambda: Runtime(instruments=Timed()), "instruments:", "is not a list: put it in brackets"),  # type: ignore[arg-type]
+    (lambda: Runtime(instruments=[Timed()] * 2), "instruments:", "is in the list twice: keep one"),
     (lambda: Runtime(instruments=["otel"]), "'otel' is not an Instrument", "give an instance"),  # type: ignore[list-item]
     (lambda: OpenTelemetry(tracer_provider="x"), "tracer_provider: expected a TracerProvider", "got 'x'"),  # type: ignore[arg-type]
     (lambda: PrometheusCollector(), "give one runtime, PrometheusCollector(rt)", "or several with names"),
@@ -170,7 +172,7 @@ VERIFIES: list[tuple[Any, str]] = [
     (lambda a, k, f: Verified.none, "return Verified.happened(value), .none() or .unknown()"),
     (lambda a, k, f: 1 // 0, "verify raised ZeroDivisionError"),
     (read_with(), "there is no tool get_order; did you mean get_orders?"),
-    (read_with(tool="book"), "book is not known to read: declare it read_only"),
+    (read_with(tool="send"), "send is not known to read: declare it read_only"),
 ]
 
 
@@ -186,6 +188,7 @@ def test_a_verify_with_a_mistake_is_logged(verify: Any, said: str, caplog: pytes
         rt = Runtime()
         rt.add(book, verify=verify)
         rt.add(get_orders, read_only=True)
+        rt.add(get_orders, id="send", read_only=False, idempotent=False)
         await rt.call("book")
         await rt.close()
 

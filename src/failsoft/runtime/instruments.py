@@ -18,7 +18,10 @@ def add_instruments(engine: Services, instruments: Iterable[Instrument]) -> None
     """Add the instruments that a runtime is made with."""
     if isinstance(instruments, Instrument) or not isinstance(instruments, Iterable):
         raise ManifestError(f"instruments: {brief(instruments)} is not a list: put it in brackets")
-    for instrument in instruments:
+    given = [*instruments]
+    for place, instrument in enumerate(given):
+        if any(instrument is other for other in given[:place]):
+            raise ManifestError(f"instruments: {brief(instrument)} is in the list twice: keep one")
         add_instrument(engine, instrument)
 
 

@@ -264,6 +264,8 @@ class Tool:
             raise ManifestError(
                 "verify: the tool streams its value, which verify could not return: drop one of the two"
             )
+        if isinstance(verify, VerifyTool) and verify.tool == self.options.id:
+            raise ManifestError(f"verify: tool: {verify.tool} is the write itself: name a tool that reads")
         if isinstance(verify, VerifyTool) and (unknown := self.unknown_arguments(verify.names())):
             raise ManifestError(f"verify: the function has no parameter {unknown}")
 
