@@ -23,7 +23,18 @@ from failsoft.adapters.pydantic_ai import Agent, Failsoft
 from failsoft.testing import Ask
 
 ARGUMENTS = {"amount": 120}
-QUICK = {"verify_delay": "1ms", "verify_timeout": "50ms", "retry": {"max_attempts": 3, "initial_delay": "1ms"}}
+QUICK: dict[str, Any] = {
+    "verify_delay": "1ms",
+    "verify_timeout": "30s",
+    "retry": {"max_attempts": 3, "initial_delay": "1ms"},
+}
+
+
+def quick(answer: Any) -> dict[str, Any]:
+    """Options without pauses; only a ``verify`` that hangs is given little time."""
+    return QUICK | ({"verify_timeout": "50ms"} if answer == "hang" else {})
+
+
 LOST = "The answer was lost"
 TOLD_UNKNOWN = "It may already have taken effect: check before calling again."
 TOLD_DONE = "pay succeeded: a check found that it took effect. Its result is lost."
@@ -172,7 +183,7 @@ def test_the_models_answer_follows_from_what_verify_found_out(
     run: Ran, blocking: bool, answer: Any, runs: int, recorded: str, words: str
 ) -> None:
     scene, rt = Scene(answer, blocking=blocking), Runtime()
-    options = {"verify": scene.verify, **QUICK}
+    options = {"verify": scene.verify, **quick(answer)}
     if run is plain:
         said = run(rt, Tools(scene.pay, options=options))
     else:
@@ -188,7 +199,7 @@ def test_a_function_that_a_runtime_guards_is_verified_inside_every_framework(
     run: Ran, blocking: bool, answer: Any, runs: int, recorded: str, words: str
 ) -> None:
     scene, rt = Scene(answer, blocking=blocking), Runtime()
-    guarded = rt.tool(id="pay", verify=scene.verify, **QUICK)(scene.pay)
+    guarded = rt.tool(id="pay", verify=scene.verify, **quick(answer))(scene.pay)
     check(scene, rt, run(rt, Tools(guarded)), runs, recorded, words)
 
 
@@ -199,7 +210,7 @@ METADATA = [langchain, langchain_sync, pydantic_ai, pydantic_ai_ours]
 @pytest.mark.parametrize(("answer", "runs", "recorded", "words"), CASES[:4])
 def test_the_tools_metadata_can_declare_verify(run: Ran, answer: Any, runs: int, recorded: str, words: str) -> None:
     scene, rt = Scene(answer, blocking=run is langchain_sync), Runtime()
-    said = run(rt, Tools(scene.pay, options={"verify": scene.verify, **QUICK}))
+    said = run(rt, Tools(scene.pay, options={"verify": scene.verify, **quick(answer)}))
     check(scene, rt, said, runs, recorded, words)
 
 
@@ -246,7 +257,7 @@ def reader(scene: Scene, *, blocking: bool) -> Any:
 
 def read_back(run: Ran, scene: Scene, *, blocking: bool, declared: bool = False) -> tuple[Runtime, str]:
     """Run pay with a tool of the same agent that reads back, declared in the manifest or in code."""
-    options: dict[str, Any] = {"verify": READ_BACK, **QUICK}
+    options: dict[str, Any] = {"verify": READ_BACK, **quick(scene.answer)}
     reading: dict[str, Any] = {"read_only": True, "retry": {"max_attempts": 1}}
     rt = Runtime({"tools": {"get_payment": reading} | ({} if declared else {"pay": options})})
     if declared and run is not plain:
