@@ -19,6 +19,8 @@ from time import monotonic as real_time
 
 from failsoft.core.model.builtin_faults import quote
 
+_LENGTH = 1000  # characters of a message that are sanitised
+
 
 class Activity:
     """The latest progress of one attempt. Any OS thread may use it."""
@@ -43,13 +45,13 @@ class Activity:
         self.last = at
         self.over = False
 
-    def note(self, message: object = None, args: tuple[object, ...] = ()) -> bool:
-        """Note progress. False if it comes too late."""
-        now = self._now()
+    def note(self, message: object = None, args: tuple[object, ...] = (), made: float | None = None) -> bool:
+        """Note progress, of now or of the time when another process ``made`` it. False if it comes too late."""
+        now = self._now() if made is None else made
         if self.over or now - self.last > self.idle:
             return False
         self.last = now
-        self.heard = real_time()
+        self.heard = real_time() if made is None else made
         if message is not None:
             self._message, self._args = message, args
         return True
@@ -72,13 +74,15 @@ class Activity:
 
     def shown(self) -> str:
         """The message of the latest progress: one short, sanitised piece of text."""
-        message = self._message
-        if message is None:
-            return ""
-        try:
-            return quote(str(message) % self._args if self._args else message)
-        except Exception:  # it does not fit its arguments
-            return quote(message)
+        return "" if self._message is None else quote(formatted(self._message, self._args))
+
+
+def formatted(message: object, args: tuple[object, ...]) -> str:
+    """The text of a message, cut but not sanitised; without its arguments if they do not fit."""
+    try:
+        return (str(message) % args if args else str(message))[:_LENGTH]
+    except Exception:
+        return message[:_LENGTH] if isinstance(message, str) else f"<{type(message).__name__}>"
 
 
 ACTIVITY: ContextVar[Activity | None] = ContextVar("failsoft_activity", default=None)
@@ -91,6 +95,18 @@ def progress(message: object = None, *args: object) -> None:
     formatted with ``args`` (``progress("page %d of %d", page, pages)``) only then. May be called from any OS thread that runs
     as part of the call (``failsoft.in_thread``). Outside of a tool it does nothing, and it never raises.
     """
-    activity = ACTIVITY.get()
+    report_progress(ACTIVITY.get(), message, args)
+
+
+def report_progress(activity: Activity | None, message: object = None, args: tuple[object, ...] = ()) -> None:
+    """Note progress of an attempt and of all attempts around it."""
     while activity is not None and activity.note(message, args):
         activity = activity.outer
+
+
+def next_deadline(cap: float | None, activity: Activity | None) -> float | None:
+    """The earlier of a deadline and the end of the idle timeout, by the real clock; None if there is neither."""
+    due = math.inf if activity is None else activity.heard + activity.idle
+    if cap is None:
+        return None if due == math.inf else due
+    return min(cap, due)

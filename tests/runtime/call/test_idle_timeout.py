@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -284,6 +287,85 @@ def test_progress_from_a_thread_of_the_call_counts() -> None:
     assert work() == "done"
 
 
+# -- processes and commands ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def closed(rt: Runtime) -> Iterator[Runtime]:
+    try:
+        yield rt
+    finally:
+        asyncio.run(rt.close())
+
+
+def reports_in_a_process(silences: list[float]) -> int:
+    for number, silence in enumerate(silences, 1):
+        time.sleep(silence)
+        failsoft.progress("step %d", number)
+    return os.getpid()
+
+
+def run(rt: Runtime, way: str, tool: str, arguments: dict[str, Any]) -> Any:
+    return rt.call_sync(tool, arguments) if way == "blocking" else asyncio.run(rt.call(tool, arguments))
+
+
+@pytest.mark.parametrize("way", ["awaited", "blocking"])
+@pytest.mark.parametrize("isolation", ["process", {"process": {"values": "json"}}])
+def test_a_worker_process_reports_progress_and_is_killed_without_it(way: str, isolation: Any) -> None:
+    with closed(Runtime()) as rt:
+        rt.add(reports_in_a_process, id="work", isolation=isolation, idle_timeout="600ms", retry=ONCE, idempotent=False)
+        steady = run(rt, way, "work", {"silences": [0.2] * 5})
+        assert steady.value not in (None, os.getpid())
+        began = time.monotonic()
+        stuck = run(rt, way, "work", {"silences": [0.05, 20.0]})
+        assert time.monotonic() - began < 10
+        assert stuck.fault is not None
+        assert (stuck.fault.message, stuck.fault.effect) == ("No progress for 600ms", "unknown")
+        assert "'step 1'" in stuck.fault.reason
+
+
+def test_the_timeout_of_a_worker_process_stays_the_cap() -> None:
+    with closed(Runtime()) as rt:
+        rt.add(reports_in_a_process, id="work", isolation="process", idle_timeout="800ms", timeout="1s", retry=ONCE)
+        outcome = rt.call_sync("work", {"silences": [0.1] * 100})
+        assert outcome.fault is not None
+        assert outcome.fault.rule == "tool_timeout"
+
+
+def test_progress_in_a_process_counts_for_the_call_around_it() -> None:
+    with closed(Runtime()) as rt:
+        rt.add(reports_in_a_process, id="work", isolation="process", retry=ONCE)
+
+        rt.call_sync("work", {"silences": []})  # starting a worker takes time
+
+        @rt.tool(idle_timeout="2s", timeout="30s", retry=ONCE)
+        async def outer() -> Any:
+            return (await rt.call("work", {"silences": [0.5] * 6})).value
+
+        assert asyncio.run(rt.call("outer")).fault is None
+
+
+@pytest.mark.parametrize("way", ["awaited", "blocking"])
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_the_output_of_a_command_counts_as_progress(way: str, stream: str) -> None:
+    steps = f"for n in 1 2 3 4 5; do sleep 0.2; echo 1 {stream}; done"
+
+    def manifest(script: str) -> dict[str, Any]:
+        command = {"command": ["sh", "-c", script]}
+        return {"tools": {"work": {"entrypoint": command, "idle_timeout": "600ms", "retry": ONCE, "read_only": False}}}
+
+    with closed(Runtime(manifest=manifest(f"cat >/dev/null; {steps}"))) as rt:
+        steady = run(rt, way, "work", {})
+        assert steady.fault is None or steady.fault.rule == "command_output"
+        assert steady.duration > 0.9
+    with closed(Runtime(manifest=manifest("cat >/dev/null; echo 1; sleep 20"))) as rt:
+        began = time.monotonic()
+        stuck = run(rt, way, "work", {})
+        assert time.monotonic() - began < 10
+        assert stuck.fault is not None
+        assert (stuck.fault.rule, stuck.fault.effect) == ("idle_timeout", "unknown")
+
+
 # -- progress itself ---------------------------------------------------------------------------------------------------
 
 
@@ -316,7 +398,7 @@ class Hostile:
         ((7,), "7"),
         (("two\nlines\x1b[31m",), "two lines"),
         (("token=sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD",), "token=[redacted]"),
-        ((Hostile(),), "<Hostile: its text could not be read>"),
+        ((Hostile(),), "<Hostile>"),
         (("%s", Hostile()), "%s"),
     ],
 )

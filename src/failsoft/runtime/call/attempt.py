@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Coroutine, Mapping
+from time import monotonic as real_time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.core.model import builtin_faults
@@ -42,11 +43,11 @@ class Waiting(Protocol):
     def signal(self) -> Callable[[], Signal]: ...
     async def run_process(
         self, workers: Workers, target: Target, args: tuple[Any, ...], arguments: Mapping[str, Any],
-        limit: float | None, options: Isolation, begun: Callable[[], None],
+        limit: float | None, options: Isolation, begun: Callable[[], None], activity: Activity | None,
     ) -> Reply: ...  # fmt: skip
     async def run_command(
         self, workers: Workers, command: Command, arguments: Mapping[str, Any], limit: float | None,
-        begun: Callable[[], None],
+        begun: Callable[[], None], activity: Activity | None,
     ) -> Reply: ...  # fmt: skip
     async def run_function(self, rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult: ...
 
@@ -105,19 +106,20 @@ def _run(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> C
     tool = invoke.tool
     elsewhere = tool.target is not None or tool.command is not None
     running = _run_in_process(rt, waiting, call, invoke) if elsewhere else waiting.run_function(rt, call, invoke)
-    if tool.options.idle_timeout is not None:
-        running = _run_watched(rt, call, tool.options.idle_timeout, running)
+    idle = tool.options.idle_timeout
+    if idle is None and elsewhere and ACTIVITY.get() is not None:
+        idle = math.inf  # only for the attempts around it
+    if idle is not None:
+        running = _run_watched(call, Activity(idle, real_time if elsewhere else rt.time.now, ACTIVITY.get()), running)
     if call.span is None:
         return running
     own_thread = not elsewhere and (waiting is BLOCKING or tool.kind not in ("async", "async stream"))
     return watch(call.span, call, tool, running) if own_thread else surround(call.span, call, tool, running)
 
 
-async def _run_watched(
-    rt: AttemptServices, call: Call, idle: float, running: Coroutine[Any, Any, AttemptResult]
-) -> AttemptResult:
+async def _run_watched(call: Call, activity: Activity, running: Coroutine[Any, Any, AttemptResult]) -> AttemptResult:
     """Let an attempt report progress."""
-    activity = call.activity = Activity(idle, rt.time.now, ACTIVITY.get())
+    call.activity = activity
     token = ACTIVITY.set(activity)
     try:
         return await running
@@ -133,10 +135,12 @@ async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, inv
     arguments, workers = call.arguments(rt.time, tool), rt.places.workers
     call.waiting = True  # for a process that is ready
     if tool.command is not None:
-        reply = await waiting.run_command(workers, tool.command, arguments, limit, call.begin)
+        reply = await waiting.run_command(workers, tool.command, arguments, limit, call.begin, call.activity)
     else:
         assert tool.target is not None
         options = tool.options.isolation
-        reply = await waiting.run_process(workers, tool.target, call.args, arguments, limit, options, call.begin)
+        reply = await waiting.run_process(
+            workers, tool.target, call.args, arguments, limit, options, call.begin, call.activity
+        )
     call.begin()  # or it never will
-    return process_result(rt, reply, timeout, "process" if tool.command is None else "command")
+    return process_result(rt, call, reply, timeout, "process" if tool.command is None else "command")

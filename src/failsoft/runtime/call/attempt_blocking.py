@@ -39,15 +39,17 @@ class Blocking:
 
     async def run_process(
         self, workers: Workers, target: Target, args: tuple[Any, ...], arguments: Mapping[str, Any],
-        limit: float | None, options: Isolation, begun: Callable[[], None],
+        limit: float | None, options: Isolation, begun: Callable[[], None], activity: Activity | None,
     ) -> Reply:  # fmt: skip
-        return workers.run_blocking(target, args, arguments, timeout=limit, options=options, begun=begun)
+        return workers.run_blocking(
+            target, args, arguments, timeout=limit, options=options, begun=begun, activity=activity
+        )
 
     async def run_command(
         self, workers: Workers, command: Command, arguments: Mapping[str, Any], limit: float | None,
-        begun: Callable[[], None],
+        begun: Callable[[], None], activity: Activity | None,
     ) -> Reply:  # fmt: skip
-        return workers.run_command_blocking(command, arguments, timeout=limit, begun=begun)
+        return workers.run_command_blocking(command, arguments, timeout=limit, begun=begun, activity=activity)
 
     async def run_function(self, rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
         return run_function(rt, call, *invoke)

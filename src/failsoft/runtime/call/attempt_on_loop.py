@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.processes.reply import Reply
     from failsoft.runtime.execution.processes.target import Target
+    from failsoft.runtime.progress import Activity
 
 
 class OnLoop:
@@ -37,15 +38,17 @@ class OnLoop:
 
     async def run_process(
         self, workers: Workers, target: Target, args: tuple[Any, ...], arguments: Mapping[str, Any],
-        limit: float | None, options: Isolation, begun: Callable[[], None],
+        limit: float | None, options: Isolation, begun: Callable[[], None], activity: Activity | None,
     ) -> Reply:  # fmt: skip
-        return await workers.run(target, args, arguments, timeout=limit, options=options, begun=begun)
+        return await workers.run(
+            target, args, arguments, timeout=limit, options=options, begun=begun, activity=activity
+        )
 
     async def run_command(
         self, workers: Workers, command: Command, arguments: Mapping[str, Any], limit: float | None,
-        begun: Callable[[], None],
+        begun: Callable[[], None], activity: Activity | None,
     ) -> Reply:  # fmt: skip
-        return await workers.run_command(command, arguments, timeout=limit, begun=begun)
+        return await workers.run_command(command, arguments, timeout=limit, begun=begun, activity=activity)
 
     async def run_function(self, rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
         """Run an async tool in this task, and a blocking tool in an OS thread, or here if it has no deadline."""

@@ -91,11 +91,13 @@ def _blocked_reason(tool: str, seconds: float) -> str:
     )
 
 
-def process_result(rt: AttemptServices, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
+def process_result(rt: AttemptServices, call: Call, reply: Reply, timeout: float, isolation: str) -> AttemptResult:
     """Convert the reply of a process into an attempt result."""
     ended = rt.time.now()
     fault = None
-    if reply.kind in ("timeout", "late"):
+    if reply.kind == "timeout" and call.activity is not None and call.activity.expired:
+        fault = idle_fault(call.activity, "unknown")
+    elif reply.kind in ("timeout", "late"):
         fault = builtin_faults.tool_timeout(timeout, effect="happened" if reply.kind == "late" else "unknown")
     elif reply.kind == "cancelled":
         fault = builtin_faults.cancelled(started=reply.started is not None)

@@ -8,7 +8,8 @@ Rules
   Any other status is a fault with the end of stderr in it.
 - The process waits for a signal from here before it executes the program. So if a call is cancelled while the process
   starts, it is certain that the program has not run.
-- At the deadline, or if the output is too large, the process group gets SIGTERM, and SIGKILL a second later; the caller
+- Output of the program, on stdout or stderr, counts as progress of the call.
+- At the deadline, after too long without progress, or if the output is too large, the process group gets SIGTERM, and SIGKILL a second later; the caller
   is answered at once. Nothing that the program has started outlives it.
 """
 
@@ -34,6 +35,7 @@ from failsoft.runtime.execution.processes import wire
 from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.reply import CommandError, Reply
+from failsoft.runtime.progress import Activity, next_deadline, report_progress
 
 ENVIRONMENT: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 TAIL: Final = 2048  # bytes of stderr that are kept
@@ -67,6 +69,7 @@ class Streams:
         self.out = bytearray()
         self.tail = b""
         self._cut = False
+        self._news = False  # since the last look
 
     def move(self) -> bool:
         """Write to and read from each stream that is ready; False if none was."""
@@ -87,6 +90,7 @@ class Streams:
             except BlockingIOError:
                 continue
             moved = True
+            self._news = self._news or bool(data)
             if not data:
                 self._close(self.reads, fd)
             elif fd == self._stdout:
@@ -95,6 +99,11 @@ class Streams:
                 self._cut = self._cut or len(self.tail) + len(data) > TAIL
                 self.tail = (self.tail + data)[-TAIL:]
         return moved
+
+    def has_news(self) -> bool:
+        """True if the program has written something since the last look."""
+        news, self._news = self._news, False
+        return news
 
     def said(self) -> str:
         """Return the end of stderr. If it was cut, it starts after a space: half a secret would not be recognised."""
@@ -117,6 +126,40 @@ class Streams:
         os.close(fd)
 
 
+class _TimeLimit:
+    """The time limits of one run: for its start, then its deadline and its idle timeout."""
+
+    __slots__ = ("_activity", "_cap")
+
+    def __init__(self, start_until: float) -> None:
+        self._cap: float | None = start_until
+        self._activity: Activity | None = None
+
+    def begin(self, now: float, timeout: float | None, activity: Activity | None) -> None:
+        """The program begins."""
+        self._cap = None if timeout is None else now + timeout
+        self._activity = activity
+        if activity is not None:
+            activity.begin(now)
+
+    def note_output(self, now: float, streams: Streams) -> None:
+        """If the program has written something, that is progress."""
+        if streams.has_news() and self._activity is not None:
+            self._activity.begin(now)  # whenever it was written: the event loop may have been blocked since
+            report_progress(self._activity.outer)
+
+    def until(self) -> float | None:
+        return next_deadline(self._cap, self._activity)
+
+    def is_up(self, now: float) -> bool:
+        until = self.until()
+        if until is None or now < until:
+            return False
+        if self._activity is not None and (self._cap is None or now < self._cap):
+            self._activity.expire()
+        return True
+
+
 async def run(
     workers: Commands,
     waiting: Waiting,
@@ -124,6 +167,7 @@ async def run(
     args: Mapping[str, Any],
     timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
     begun: Callable[[], None],
+    activity: Activity | None = None,
 ) -> Reply:
     """Run ``command`` with ``args`` and return its reply."""
     try:
@@ -139,7 +183,7 @@ async def run(
         if process is None:
             return Reply("cancelled")
         streams.hand_over()
-        reply = await _attend(workers, waiting, process, command, streams, timeout, begun)
+        reply = await _attend(workers, waiting, process, command, streams, timeout, begun, activity)
     except BaseException:
         if process is not None:
             workers.drop(process, "killed")
@@ -158,13 +202,14 @@ async def _attend(
     streams: Streams,
     timeout: float | None,  # noqa: ASYNC109
     begun: Callable[[], None],
+    activity: Activity | None,
 ) -> Reply:
     """Move data until the program ends or its deadline passes."""
     program = command.argv[0]
     started = failed = None
-    until: float | None = time.monotonic() + workers.start_timeout
+    time_limit = _TimeLimit(time.monotonic() + workers.start_timeout)
     while True:
-        await waiting.ready((process.fd, *streams.reads), streams.writes, until)
+        await waiting.ready((process.fd, *streams.reads), streams.writes, time_limit.until())
         now = time.monotonic()
         took = 0.0 if started is None else now - started
         try:
@@ -174,7 +219,8 @@ async def _attend(
                     process.greet(frame)
                     begun()
                     process.let_go()
-                    started, until = now, None if timeout is None else now + timeout
+                    started = now
+                    time_limit.begin(now, timeout, activity)
                 else:
                     failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts
                 frame = process.buffered()
@@ -190,9 +236,10 @@ async def _attend(
             value, error = _judge(command, ended.status, streams)
             return Reply("value" if error is None else "error", value, error, process.pid, False, started, took)
         streams.move()
+        time_limit.note_output(now, streams)
         if len(streams.out) > command.max_output:
             return Reply("error", None, _overflowed(command), process.pid, True, started, took)
-        if until is not None and now >= until:
+        if time_limit.is_up(now):
             if started is None:
                 return Reply("crashed", None, replies.never_ready(program, workers.start_timeout), None, True)
             return Reply("timeout", None, None, process.pid, True, started, took)

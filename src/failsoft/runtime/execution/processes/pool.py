@@ -37,6 +37,7 @@ from failsoft.runtime.execution.processes.reply import Reply
 from failsoft.runtime.execution.processes.target import Target
 from failsoft.runtime.execution.processes.worker_attempt import call
 from failsoft.runtime.execution.waiting import run_blocking
+from failsoft.runtime.progress import Activity
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is ended
 _DEFAULT: Final = Isolation(kind="process")
@@ -108,13 +109,14 @@ class Workers:
         timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
         options: Isolation = _DEFAULT,
         begun: Callable[[], None] = _ignore,
+        activity: Activity | None = None,
     ) -> Reply:
         """Run one attempt of a tool in a worker; call ``begun`` when its time begins. Cancelling kills the worker."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
             workers = self._for(options)
-            return await call(workers, OnLoop(loop), target, args, kwargs, timeout, options, begun)
+            return await call(workers, OnLoop(loop), target, args, kwargs, timeout, options, begun, activity)
         finally:
             outside_finished(loop)
 
@@ -127,9 +129,12 @@ class Workers:
         timeout: float | None,
         options: Isolation = _DEFAULT,
         begun: Callable[[], None] = _ignore,
+        activity: Activity | None = None,
     ) -> Reply:
         """Like ``run``, for callers without an event loop."""
-        return run_blocking(call(self._for(options), Blocking(), target, args, kwargs, timeout, options, begun))
+        return run_blocking(
+            call(self._for(options), Blocking(), target, args, kwargs, timeout, options, begun, activity)
+        )
 
     async def run_command(
         self,
@@ -138,12 +143,13 @@ class Workers:
         *,
         timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
         begun: Callable[[], None] = _ignore,
+        activity: Activity | None = None,
     ) -> Reply:
         """Run a program; call ``begun`` when its time begins. Cancelling ends the program."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            return await commands.run(self, OnLoop(loop), command, args, timeout, begun)
+            return await commands.run(self, OnLoop(loop), command, args, timeout, begun, activity)
         finally:
             outside_finished(loop)
 
@@ -154,9 +160,10 @@ class Workers:
         *,
         timeout: float | None,
         begun: Callable[[], None] = _ignore,
+        activity: Activity | None = None,
     ) -> Reply:
         """Like ``run_command``, for callers without an event loop."""
-        return run_blocking(commands.run(self, Blocking(), command, args, timeout, begun))
+        return run_blocking(commands.run(self, Blocking(), command, args, timeout, begun, activity))
 
     def prepare(self, *targets: Target) -> None:
         """Start the spare workers before the first call, with the modules of these tools."""

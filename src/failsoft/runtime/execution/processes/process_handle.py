@@ -27,6 +27,7 @@ from typing import Any, Final, Literal
 from failsoft.core.model.options import Values
 from failsoft.runtime.execution.processes import encoding, wire
 from failsoft.runtime.execution.processes.remote_error import Described
+from failsoft.runtime.progress import Activity, report_progress
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Process:
 
     __slots__ = (
         "_buffer",
+        "_reporting",
         "_wanted",
         "asked",
         "calls",
@@ -86,6 +88,7 @@ class Process:
         self.idle_since = 0.0
         self.started: float | None = None  # when it got its current call
         self._buffer = bytearray()
+        self._reporting: tuple[int, Activity] | None = None  # the call that may report progress
         self._wanted = 0  # bytes of the frame that is coming in
 
     def send(self, data: bytes | memoryview) -> int:
@@ -136,13 +139,26 @@ class Process:
             content = bytes(memoryview(buffer)[wire.HEADER.size : size])
             del buffer[:size]
             self._wanted = 0
+            if kind == wire.PROGRESS:
+                self._note_progress(number, content)
+                continue
             if kind != wire.LOG:
                 return wire.Frame(kind, content, number, pid)
             _handle_log(self.values, content)
         return None
 
+    def let_report(self, number: int, activity: Activity | None) -> None:
+        """Note the progress of the call with this number from now on; that of other calls is ignored."""
+        self._reporting = None if activity is None else (number, activity)
+
+    def _note_progress(self, number: int, content: bytes) -> None:
+        if self._reporting is not None and self._reporting[0] == number:
+            made, message = wire.read_progress(content)
+            if self._reporting[1].note(message, made=made):
+                report_progress(self._reporting[1].outer, message)
+
     def expect_silence(self) -> None:
-        """Raise ``OutOfStep`` if anything but log records came unrequested, or ``ProcessGone``."""
+        """Raise ``OutOfStep`` if anything but log records and progress came unrequested, or ``ProcessGone``."""
         for _ in range(_PATIENCE):
             if not self._read():
                 break

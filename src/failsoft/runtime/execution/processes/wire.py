@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ CHUNK: Final = 1 << 14  # bytes of one read; a larger buffer costs time for smal
 LARGE: Final = 1 << 20  # bytes of one read within a large frame
 HEADER: Final = struct.Struct("<IBQI")  # length of the content, kind, number, pid
 _DEATH: Final = struct.Struct("<IBQIi")
+_TIME: Final = struct.Struct("<d")
 
 # to a worker
 LOAD: Final = 1  # import a module before the call
@@ -36,6 +38,7 @@ ERROR: Final = 5
 UNSENDABLE: Final = 6
 MISSING: Final = 7
 LOG: Final = 8
+PROGRESS: Final = 10  # of the call with this number; when it was made, and the message
 # from the supervisor
 DEATH: Final = 9
 
@@ -63,6 +66,20 @@ def frame(kind: int, data: bytes = b"", number: int = 0) -> bytes:
 
 def pack(kind: int, content: Any, number: int = 0) -> bytes:
     return frame(kind, pickle.dumps(content, 5), number)
+
+
+def progress(message: str, made: float, number: int) -> bytes:
+    """Pack progress of a call that was made at this monotonic time, which is the same in all processes."""
+    return frame(PROGRESS, _TIME.pack(made) + message.encode(errors="replace"), number)
+
+
+def read_progress(content: bytes) -> tuple[float, str | None]:
+    """Return when progress was made, at the latest now, and its message."""
+    now = time.monotonic()
+    if len(content) < _TIME.size:
+        return now, None
+    made = _TIME.unpack_from(content)[0]
+    return min(made, now) if made == made else now, content[_TIME.size :].decode(errors="replace") or None  # noqa: PLR0124 - NaN
 
 
 def new_number() -> int:

@@ -19,6 +19,7 @@ import importlib
 import inspect
 import io
 import logging
+import math
 import os
 import pickle
 import resource
@@ -38,6 +39,7 @@ from failsoft.observe.instrument import OPENERS, OPENERS_PATH, carried
 from failsoft.runtime import scope
 from failsoft.runtime.execution.processes import encoding, target, wire
 from failsoft.runtime.execution.processes.remote_error import Described, describe
+from failsoft.runtime.progress import ACTIVITY, Activity, formatted
 
 # The kind of memory that is limited: private writable pages where the kernel counts them (Linux), else the address space
 _MEMORY: Final = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
@@ -113,6 +115,24 @@ class _ToApplication(logging.Handler):
             self.handleError(record)
 
 
+class _Reporter(Activity):
+    """Sends the progress of one call to the application."""
+
+    __slots__ = ("_line", "_number")
+
+    def __init__(self, line: Line, number: int) -> None:
+        super().__init__(math.inf, time.monotonic)
+        self._line = line
+        self._number = number
+
+    def note(self, message: object = None, args: tuple[object, ...] = (), made: float | None = None) -> bool:  # noqa: ARG002
+        """Send progress."""
+        if not self.over and self._line.is_ours:
+            text = "" if message is None else formatted(message, args)
+            self._line.send(wire.progress(text, time.monotonic(), self._number))
+        return False
+
+
 def serve(
     sock: socket.socket,
     surroundings: tuple[str, Mapping[str, str], list[str]],
@@ -169,7 +189,7 @@ def _answer(
 ) -> bytes:
     """Run one call, and return the packed answer."""
     try:
-        module, qualname, carried, max_memory, args, kwargs = pickle.loads(content)  # noqa: S301 - the application's
+        module, qualname, carried, max_memory, reports, args, kwargs = pickle.loads(content)  # noqa: S301 - the application's
     except BaseException as error:
         why = f"the arguments cannot be loaded in a worker: {wire.name_of(error)}"
         return encoding.pack_answer(values, wire.UNSENDABLE, number, None, False, why, "text")
@@ -180,12 +200,13 @@ def _answer(
         except BaseException as error:
             return encoding.pack_answer(values, wire.MISSING, number, None, False, _describe(error), "error")
     attempt = scope.watch_alone()
+    reporter = _Reporter(line, number) if reports else None
     if max_memory is None:
-        kind, value = _run(fn, attempt, carried, args, kwargs)
+        kind, value = _run(fn, attempt, reporter, carried, args, kwargs)
         ended, heavy = time.monotonic(), False
     else:
         with _limited(max_memory):
-            kind, value = _run(fn, attempt, carried, args, kwargs)
+            kind, value = _run(fn, attempt, reporter, carried, args, kwargs)
         ended, heavy = time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory
     if not line.is_ours:
         _exit_child(value if kind == wire.ERROR else None)
@@ -231,11 +252,13 @@ def _with_effect(described: Described, attempt: scope.LightAttempt) -> Described
 
 
 def _run(
-    fn: Callable[..., Any], attempt: scope.LightAttempt, values: Mapping[str, Any] | None, args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    fn: Callable[..., Any], attempt: scope.LightAttempt, reporter: _Reporter | None,
+    values: Mapping[str, Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any],
 ) -> tuple[int, Any]:  # fmt: skip
     context = contextvars.Context()
     context.run(scope.SCOPE.set, attempt)
+    if reporter is not None:
+        context.run(ACTIVITY.set, reporter)
     try:
         if values:
             for path, value in values.items():
@@ -251,6 +274,9 @@ def _run(
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next  # without this frame
         return wire.ERROR, error
+    finally:
+        if reporter is not None:
+            reporter.over = True
 
 
 def _open() -> None:

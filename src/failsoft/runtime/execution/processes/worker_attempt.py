@@ -26,6 +26,7 @@ from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.remote_error import rebuild
 from failsoft.runtime.execution.processes.reply import Reply, ReplyKind
 from failsoft.runtime.execution.processes.target import Target, variable
+from failsoft.runtime.progress import Activity, next_deadline
 
 _UNSET = object()
 _TRIES = 3  # workers tried for one call, if each is found dead
@@ -55,13 +56,14 @@ async def call(
     timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
     options: Isolation,
     begun: Callable[[], None],
+    activity: Activity | None = None,
 ) -> Reply:
     """Run ``target`` in a worker and return its reply."""
     try:
         paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
         paths = (*paths, OPENERS_PATH) if OPENERS.get() else paths
         carried = _carried(paths) if paths else None
-        head = (target.module, target.qualname, carried, options.max_memory)
+        head = (target.module, target.qualname, carried, options.max_memory, activity is not None)
         number = wire.new_number()
         request = wire.pack_call(head, args, kwargs, target.names, number)
     except wire.Unsendable as error:
@@ -76,7 +78,8 @@ async def call(
                 reply = await _prepare(workers, waiting, process, target)
             if reply is None:
                 begun()
-                reply = await _converse(workers, waiting, process, target, request, number, timeout, options)
+                process.let_report(number, activity)
+                reply = await _converse(workers, waiting, process, target, request, number, timeout, options, activity)
         except ProcessGone as ended:
             reply = _mourn(workers, process, target, ended)
             if reply is None:
@@ -133,17 +136,20 @@ async def _converse(
     number: int,
     timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
     options: Isolation,
+    activity: Activity | None,
 ) -> Reply:
     """Send the call, and wait for its answer until the deadline."""
     process.expect_silence()
     started = process.started = time.monotonic()
     until = None if timeout is None else started + timeout
     pid = process.pid
+    if activity is not None:
+        activity.begin(started)
     sent = process.send(request)
     workers.replenish()
     while sent < len(request) and await waiting.ready((), (process.fd,), until):
         sent += process.send(memoryview(request)[sent:])
-    frame = await next_frame(waiting, process, until)
+    frame = await _next_answer(waiting, process, until, activity)
     took = time.monotonic() - started
     if frame is None:
         workers.drop(process, "killed")
@@ -217,6 +223,24 @@ def _read(
     if kind == wire.ERROR:
         return "error", None, rebuild(value, pid), heavy
     return "value", value, None, heavy
+
+
+async def _next_answer(
+    waiting: Waiting, process: Process, until: float | None, activity: Activity | None
+) -> wire.Frame | None:
+    """``next_frame``; None also if the tool makes no progress for too long."""
+    if activity is None:
+        return await next_frame(waiting, process, until)
+    while True:
+        frame = await next_frame(waiting, process, next_deadline(until, activity))
+        if frame is not None:
+            return frame
+        now, due = time.monotonic(), next_deadline(until, activity)
+        if until is not None and now >= until:
+            return None
+        if due is not None and now >= due:
+            activity.expire()
+            return None
 
 
 async def next_frame(waiting: Waiting, process: Process, until: float | None) -> wire.Frame | None:
