@@ -231,6 +231,10 @@ class Memory:
             family = self._texts[text] = self._find(tenant, tool, fingerprint(fault))
         return family
 
+    def knows(self, tenant: str | None, tool: str, fault: Fault) -> bool:
+        """True if the tenant has met this error itself."""
+        return (tenant, tool, fingerprint(fault)) in self._families
+
     def _find(self, tenant: str | None, tool: str, text: str) -> Family:
         family = self._families.get((tenant, tool, text))
         return family if family is not None else self.add(Family(tenant, tool, text))

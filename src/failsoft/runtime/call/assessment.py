@@ -105,11 +105,11 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
     opened = ticket is not None and report_to_breaker(rt, call, candidate, ticket, verdict, fault) == "open"
     family = evidence = None
     if memory is not None:
-        known_by = fault if entered else None
-        if entered is None and fault.rule == builtin_faults.CIRCUIT_OPEN:
-            known_by = health.opened_by
-        if known_by is not None:
-            family = memory.meet(call.tenant, tool.id, known_by)
+        if entered:
+            family = memory.meet(call.tenant, tool.id, fault)
+        elif entered is None and fault.rule == builtin_faults.CIRCUIT_OPEN and health.opened_by is not None:
+            family = memory.meet_again(call.tenant, tool.id, health.opened_by)
+        if family is not None:
             evidence = memory.evidence(family)
     now, turn = rt.time.now(), call.turn
     draws = entered is not None or (fault.rule == builtin_faults.RATE_HOLD and not call.abandoned)

@@ -71,6 +71,12 @@ class RecoveryMemory:
             self._memory.turn_page(family, now, successes)
         return family
 
+    def meet_again(self, tenant: str | None, tool: str, fault: Fault) -> Family | None:
+        """Return the family of an error that another call has had; None if it may be another tenant's."""
+        with self._lock:
+            known = self._memory.knows(tenant, tool, fault)
+        return self.meet(tenant, tool, fault) if known else None
+
     def evidence(self, family: Family) -> Evidence | None:
         """Return the evidence that can be quoted about a family. Other threads may be updating it."""
         if not family.is_quotable:

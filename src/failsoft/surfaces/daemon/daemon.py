@@ -16,7 +16,7 @@ from failsoft.stores.ports import key_of
 from failsoft.stores.url import open_store
 from failsoft.surfaces.daemon.audit import Audit
 from failsoft.surfaces.daemon.commits import Commits
-from failsoft.surfaces.daemon.feed import Feed
+from failsoft.surfaces.daemon.feed import Feed, find_latest
 from failsoft.surfaces.daemon.jobs import Jobs
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.reported_errors import ErrorDesk
@@ -27,6 +27,7 @@ from failsoft.surfaces.daemon.routes import RouteSpec
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
 
+REMEMBERED = 5_000  # events from elsewhere that are recognised after a restart if they are sent again
 JOBS_SECONDS = 0.3  # for calls and turns to end after they were cancelled
 
 
@@ -54,6 +55,7 @@ class Daemon:
         self.book = ReportBook(services, settings)
         self.desk = ErrorDesk(services, self.book)
         self.inbox = Inbox(self.store, services.time.wall)
+        self.inbox.remember(opened.read(after=max(0, find_latest(opened) - REMEMBERED), limit=REMEMBERED))
         self.commits = Commits(self._commit)
         self.audit = Audit(services.log)
         self.feed = Feed(opened)

@@ -159,7 +159,7 @@ class ErrorDesk:
         if not said.entered and fault.retryable is False:
             return NoRetry("permanent error")
         return plan_retry(
-            tool.options.retry, fault, tried.attempts, safe=known_effect(tool, said).safe, jitter=self._rt.time.random(),
+            tool.options.retry, fault._replace(effect=tried.effect), tried.attempts, safe=known_effect(tool, said).safe, jitter=self._rt.time.random(),
             now=self._rt.time.now(), wish=wish, running=said.still_running, waited=tried.attempts.hinted,
         )  # fmt: skip
 

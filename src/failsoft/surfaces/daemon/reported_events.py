@@ -6,12 +6,13 @@ Rules
 - Texts pass the sanitiser, whatever the sender did.
 - The audit is the daemon's own: no runtime elsewhere can add to it.
 - A batch with one bad event is refused as a whole: nothing of it is stored.
-- A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once.
+- A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once, the latest
+  ones of before a restart of the daemon included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -80,13 +81,18 @@ class Inbox:
         self._store = store
         self._wall = wall
         self._runtimes: dict[tuple[str | None, str], RemoteRuntime] = {}
+        self._stored: set[tuple[Any, ...]] = set()  # identities of events stored before a restart
+
+    def remember(self, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+        """Recognise stored events of runtimes elsewhere if they are sent again."""
+        self._stored = {_identity(event) for _, event in rows if "runtime" in event}
 
     def accept(self, batch: EventBatch, grant: Grant) -> int:
         """Store a batch; return how many events it had. The caller waits until they are durable, or calls ``reject``."""
         source = _clean(batch.source)
         made = [self._prepare(event, source, grant, number) for number, event in enumerate(batch.events)]
         sender = self._runtime(grant.tenant, source)
-        new = [event for event in made if event["seq"] > sender.last]
+        new = [event for event in made if event["seq"] > sender.last and _identity(event) not in self._stored]
         for event in new:
             self._runtime(event.get("tenant"), source).count(event)
         if new:
@@ -139,6 +145,10 @@ class Inbox:
             made[name] = scoped(tenant, id)
         made["runtime"] = source
         return made
+
+
+def _identity(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(event.get(name) for name in ("tenant", "runtime", "seq", "timestamp", "event_type"))
 
 
 def _find_pretence(event: dict[str, Any]) -> str:

@@ -62,6 +62,8 @@ async def post_turn(on: Exchange) -> Response:
     except ManifestError as error:
         errors = [{"pointer": "/plan", "detail": sanitise(problem)} for problem in error.problems]
         raise Problem(422, "the plan has mistakes", errors=errors) from None
+    if any(call.id is not None and call.id.startswith("@") for call in plan.calls):
+        raise Problem(422, "ids of calls must not start with @: those of tenants do")
     id = scoped(tenant, body.id or f"turn-{secrets.token_hex(6)}")
     if await asyncio.to_thread(lambda: daemon.store.read(limit=1, turn_id=id)):
         raise Problem(409, f"there is a turn {id!r:.200} already")
@@ -181,7 +183,7 @@ async def get_running(on: Exchange) -> Response:
     calls = [
         call._asdict()
         for call in on.daemon.rt.running()
-        if tenant is None or tenant in (owner_of(call.turn_id), owner_of(call.call_id))
+        if tenant is None or tenant == owner_of(call.turn_id or call.call_id)
     ]
     return JSONResponse({"running": calls})
 
