@@ -101,6 +101,8 @@ MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.classify.cache.compiled": _nothing,
     "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own patterns are not checked for their cost
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
+    "failsoft.core.model.failed_if._read_text": _nothing,
+    "failsoft.core.classify.returned.match_pattern": _nothing,  # likewise: the user's pattern in failed_if
     "failsoft.core.model.options._refuse_odd_pattern": _nothing,
     "failsoft.config.manifest.reading._explain": _nothing,
 }

@@ -144,7 +144,9 @@ def test_every_key_is_read_by_something() -> None:
     ]
     lost: Outcome[Any] = Outcome("lost", "lost", "succeeded", via="verify")
     lost.lose_value()
-    after = Outcome("lost", "x", "skipped", root="lost", fault=builtin_faults.dependency_lost("lost", "lost"))
+    after = Outcome(
+        "lost", "x", "skipped", root="lost", fault=builtin_faults.dependency_failed("lost", "lost", lost=True)
+    )
     outcomes = [Outcome("found", "found", "succeeded", 1, via="verify"), lost, after, *outcomes]
     for outcome in outcomes:
         for safe in (True, False, None):

@@ -265,34 +265,21 @@ def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
     )
 
 
-def dependency_failed(root: str, label: str, fault: Fault | None = None) -> Fault:
-    """Not run: a call that this one depends on did not succeed.
+def dependency_failed(root: str, label: str, fault: Fault | None = None, *, lost: bool = False) -> Fault:
+    """Not run: a call that this one depends on did not succeed; or it did, as ``verify`` found out, but its value is ``lost``.
 
     The classification is inherited from the root cause. The category is not: this tool only lacks an input.
     """
-    permanent = fault is not None and fault.classification == "permanent"
+    permanent = lost or (fault is not None and fault.classification == "permanent")
     return Fault(
         Code.FAILED_PRECONDITION,
         "permanent" if permanent else "transient",
         "tool_validation" if permanent else "tool_transient",
         "none",
-        f"{_DEPENDENCY}{label} ({root})",
+        f"{_LOST if lost else _DEPENDENCY}{label} ({root})",
         "A call cannot run without what it depends on",
         DEPENDENCY_FAILED,
         None if fault is None else fault.retry_after,
-    )
-
-
-def dependency_lost(root: str, label: str) -> Fault:
-    """Not run: a call that this one depends on has succeeded, as ``verify`` found out, but its value is lost."""
-    return Fault(
-        Code.FAILED_PRECONDITION,
-        "permanent",
-        "tool_validation",
-        "none",
-        f"{_LOST}{label} ({root})",
-        "A call cannot run without what it depends on",
-        DEPENDENCY_FAILED,
     )
 
 

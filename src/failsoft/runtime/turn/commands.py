@@ -63,10 +63,8 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
     else:
         fields = {"root": root.id, "because": because.id, **handle.grounds(because)}
         caused = cast("Outcome[Any]", root.outcome)
-        if caused.value_known:
-            fault = builtin_faults.dependency_failed(root.id, caused.label, caused.fault)
-        else:
-            fault = builtin_faults.dependency_lost(root.id, caused.label)
+        lost = not caused.value_known
+        fault = builtin_faults.dependency_failed(root.id, caused.label, caused.fault, lost=lost)
     if command.escalate:
         fields["message"] = REQUIRED_SKIPPED
     outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)

@@ -15,6 +15,7 @@ import contextlib
 import ipaddress
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -80,6 +81,9 @@ class DaemonServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End in order at the first signal, at once at the second. The process then exits normally, not by the signal."""
+        if threading.current_thread() is not threading.main_thread():  # others get no signals
+            yield
+            return
         known = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, self.handle_exit) for number in known}
         try:
