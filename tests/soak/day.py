@@ -27,7 +27,8 @@ from tests.soak.world import SPECS, World
 from failsoft import Runtime
 from failsoft.runtime.conversation import conversation_log as conversations
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.persistence import cases
+from failsoft.runtime.persistence import cases, effect_ledger
+from failsoft.runtime.persistence.store_reads import submit_blocking
 from failsoft.testing import VirtualClock, virtual_time
 
 # Soon after 1970 a float of seconds is exact to a fraction of a nanosecond: when a batch of events is stamped, which is
@@ -98,13 +99,22 @@ def live(
     with TemporaryDirectory() as folder, virtual_time(start=START) as clock:
         place = path or Path(folder) / "trace.jsonl"
         place.unlink(missing_ok=True)
-        with patch.object(conversations, "ask_store", _ask_at_once), patch.object(cases, "ask_store", _ask_at_once):
+        with (
+            patch.object(conversations, "ask_store", _ask_at_once),
+            patch.object(cases, "ask_store", _ask_at_once),
+            patch.object(effect_ledger, "submit", _submit_at_once),
+        ):
             return clock.run(_live(clock, seed, agents, spells, declared or {}, place))
 
 
 async def _ask_at_once(ask: Callable[[], Any], _otherwise: Any) -> Any:
     """Ask a store where it is asked: how long a thread takes is not in the seed."""
     return ask()
+
+
+async def _submit_at_once(start: Callable[[Callable[[], None]], Any], patience: float) -> Any:
+    """Wait for the ledger's thread where it is asked, for the same reason."""
+    return submit_blocking(start, patience)
 
 
 class Inline(ThreadPoolExecutor):
