@@ -116,7 +116,7 @@ async def test_a_daemon_that_hangs_costs_a_tenth_of_a_second_three_times(daemon:
             await call(rt)
         assert len(ran) == 20
         assert len(daemon.asked) == FAILURES
-        assert all(why.endswith("no answer within 0.1 s") for why in failures_of(rt)[:FAILURES])
+        assert all("no answer" in why for why in failures_of(rt)[:FAILURES])
         assert all("is not asked for another" in why for why in failures_of(rt)[FAILURES:])
     finally:
         release.set()

@@ -55,7 +55,7 @@ async def test_a_circuit_is_shown_with_the_error_that_opened_it() -> None:
     for _ in range(2):
         await rt.call("search")
     await asyncio.sleep(10)
-    closed = {"fallback_of": None, "failure_count": 2}
+    closed = {"fallback_of": None, "failure_count": 2, "failure_rate": None}
     shown = tool_of(rt, "search")["circuit"]
     assert shown == {
         **closed, "tool": "search", "state": "open", "retry_after": pytest.approx(20), "opened_by": "UNAVAILABLE",
