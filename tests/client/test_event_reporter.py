@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 import pytest
@@ -127,3 +128,35 @@ async def test_a_daemon_that_is_away_costs_a_call_nothing() -> None:
 def test_a_wrong_address_names_the_option() -> None:
     with pytest.raises(ManifestError, match="report_to: 'daemon' does not start with https://"):
         Runtime(report_to="daemon")
+
+
+def test_a_forked_child_has_a_name_and_a_connection_of_its_own(daemon: ScriptedDaemon) -> None:
+    reporter = EventReporter(daemon.url, source="web")
+    reporter.write([event(1)])
+    reporter._waiting.append({"seq": 99})  # waits in the parent
+    child = os.fork()
+    if not child:
+        try:
+            reporter.write([event(2)])
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    reporter.close()
+    by_source: dict[str, list[int]] = {}
+    for _, body in daemon.asked:
+        by_source.setdefault(body["source"], []).extend(record["seq"] for record in body["events"])
+    assert by_source == {"web": [1, 99], f"web-{child}": [2]}
+
+
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("http://daemon.example", True),
+        ("https://daemon.example", False),
+        ("http://localhost:9", False),
+        ("http://[::1]:9", False),
+    ],
+)
+def test_a_token_in_clear_text_is_warned_of(url: str, warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    EventReporter(url)
+    assert ("clear text" in caplog.text) is warned

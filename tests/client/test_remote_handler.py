@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -224,3 +226,22 @@ async def test_failures_after_the_handler_was_closed_are_decided_here(daemon: Sc
     await call(rt)
     assert len(ran) == 2
     assert daemon.asked == []
+
+
+def test_a_forked_child_asks_although_another_thread_held_the_lock(daemon: ScriptedDaemon) -> None:
+    daemon.reply = lambda path, body: (200, {"strategy": "escalate", "reason": "told"})
+    rt, _ = runtime(daemon.url)
+    handler = rt._engine.judgement.handler
+    assert isinstance(handler, RemoteHandler)
+    with handler._lock:
+        child = os.fork()
+        if not child:
+            decision = rt.call_sync("search").decision
+            os._exit(0 if decision is not None and decision.reason.startswith("told") else 1)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)

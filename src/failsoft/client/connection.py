@@ -11,7 +11,9 @@ Rules
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +27,8 @@ from failsoft.errors import FailsoftError, ManifestError
 
 if TYPE_CHECKING:
     import httpx
+
+log = logging.getLogger("failsoft")
 
 LARGEST_ANSWER = 8_000_000  # bytes
 _SHOWN = 300  # characters of an answer that is no problem document
@@ -67,7 +71,18 @@ def read_address(url: str, where: str) -> Address:
     if parts.query or parts.fragment:
         raise ManifestError(f"{where}: {sanitise(url)!r:.80} has a query or a fragment: {wanted}")
     host = parts.hostname if port is None else f"{parts.hostname}:{port}"
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        log.warning(
+            "%s: the token goes to %s in clear text: write https://, or use a proxy that speaks TLS", where, host
+        )
     return Address(url.rstrip("/"), host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def find_token(given: str | None) -> str:

@@ -7,6 +7,7 @@ Rules
   daemon is told how many.
 - After a failure it waits before it tries again, longer each time, up to ``LONGEST_PAUSE`` seconds.
 - A batch that the daemon refuses for good (a 4xx) is dropped and counted: it would be refused again.
+- A forked child has a connection and a name of its own, and does not send what waited in its parent.
 - The daemon may get a batch twice if its answer was lost. Each event has its number in the runtime's stream, so it can tell.
 """
 
@@ -49,7 +50,8 @@ class EventReporter:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.address = read_address(url, "report_to")
-        self.source = source or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self._given = source
+        self._name()
         self._options = http_options(self.address, find_token(token), TIMEOUT) | {"transport": transport}
         self._client: httpx.Client | None = None
         self._waiting: deque[dict[str, Any]] = deque()
@@ -59,8 +61,26 @@ class EventReporter:
         self.dropped = 0  # events that the daemon never got
         self._told = 0  # drops that it knows of
 
+    def _name(self) -> None:
+        """Name this process; a forked child numbers its events like its parent, so it needs another name."""
+        self._owner = os.getpid()
+        own = f"{self._owner}-{uuid4().hex[:8]}"
+        self.source = self._given or f"{socket.gethostname()}-{own}"
+
+    def _renew(self) -> None:
+        """Begin anew in a forked child."""
+        if self._given is not None:
+            self._given = f"{self._given}-{os.getpid()}"
+        self._name()
+        self._client = None
+        self._waiting.clear()
+        self._pause = self._next = 0.0
+        self.sent = self.dropped = self._told = 0
+
     def write(self, batch: Sequence[Event], /) -> None:
         """Send the events, and those that still wait."""
+        if self._owner != os.getpid():
+            self._renew()
         for event in batch:
             if len(self._waiting) >= KEPT:
                 self._waiting.popleft()

@@ -70,6 +70,9 @@ class RemoteHandler:
 
     async def handle(self, report: ErrorReport) -> Decision:
         """Return the daemon's decision; raise ``DaemonError`` if there is none that can be followed."""
+        if self._owner != os.getpid():  # a forked child must not use its parent's connections, nor a lock that it held
+            self._lock = threading.Lock()
+            self._begin()
         ticket = self._admit()
         verdict: Result = "failure"
         try:
@@ -113,9 +116,6 @@ class RemoteHandler:
         return decision
 
     def _submit(self, report: ErrorReport) -> Future[Any]:
-        with self._lock:
-            if self._owner != os.getpid():  # a forked child must not use its parent's connections
-                self._begin()
         return self._threads.submit(_post, self._client, report, self.timeout)
 
 

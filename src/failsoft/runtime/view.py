@@ -117,7 +117,7 @@ class RuntimeView:
 
     @property
     def ledger(self) -> Ledger:
-        """The effect ledger: ``rt.ledger.unknown()`` lists writes of which nobody knows whether they happened."""
+        """The effect ledger: ``rt.ledger.unknown()`` lists writes whose effect is unknown."""
         if self._ledger is None:
             from failsoft.runtime.ledger import Ledger
 

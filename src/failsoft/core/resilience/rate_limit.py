@@ -5,12 +5,12 @@ Rules
 - A bucket holds ``calls`` tokens and is full at first. One token comes back every ``seconds / calls``. Every attempt takes one:
   the first, retries, and those of fallbacks from the fallback's own bucket.
 - An attempt that finds no token reserves the next one that comes back. So attempts run in the order in which they asked, and
-  each knows at once how long it waits: waiting needs no queue and wakes nobody.
+  each knows at once how long it waits: waiting needs no queue and no wake-up.
 - An attempt waits if its token comes before the turn's deadline, and within ``LONGEST_WAIT`` if there is none. Otherwise it gives
   its place back and is refused.
 - A place that is given back is free for the next attempt that asks. Attempts that already wait keep their times.
 
-A bucket is one number: the time at which it will be full again, if nobody asks. (This is the generic cell rate algorithm.)
+A bucket is one number: the time at which it will be full again if no token is taken. (This is the generic cell rate algorithm.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 300.0  # seconds, for a call without a deadline: the default time of a turn
 MOST_BUCKETS = 1_000  # per tool; the fullest ones are dropped first: a full bucket is the same as none
 
-FULL = 0.0  # a bucket from which nobody has taken
+FULL = 0.0  # a bucket from which no token was taken
 
 
 def take(full_at: float, rate: Rate, *, now: float) -> tuple[float, float]:

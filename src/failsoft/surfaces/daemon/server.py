@@ -45,7 +45,7 @@ class ServerOptions(NamedTuple):
 
 
 def refuse_exposure(options: ServerOptions) -> None:
-    """Raise if other machines could reach the daemon and nobody has asked for that."""
+    """Raise if other machines could reach the daemon without ``allow_remote``."""
     if options.allow_remote or options.host == "localhost":
         return
     try:

@@ -157,7 +157,7 @@ class TokenBook:
         if state == self._seen:
             return
         self._seen = state
-        self._grants = {}  # a file that was broken or opened to others admits nobody
+        self._grants = {}  # no token is valid while the file is broken or readable by others
         with contextlib.suppress(TokenError):
             self._grants = _by_digest(read_tokens(self.path))
 
