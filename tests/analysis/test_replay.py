@@ -45,8 +45,8 @@ async def test_a_replay_reproduces_every_decision() -> None:
 async def test_policies_are_looked_for_in_the_book() -> None:
     rt, events = await record(policies=[POLICY])
     assert all(each.same for each in replay(events, rt.policies))
-    [untold] = [each for each in replay(events) if each.same is None]
-    assert (untold.tool_id, untold.untold) == ("mail", "policy 'never mind' is not at hand")
+    [decision] = [each for each in replay(events) if each.same is None]
+    assert (decision.tool_id, decision.not_comparable) == ("mail", "policy 'never mind' is not at hand")
 
 
 @virtual
@@ -83,7 +83,9 @@ def test_any_difference_counts() -> None:
 def test_events_without_their_grounds_are_marked_and_other_events_are_ignored() -> None:
     shared = {"event_type": "CallRefused", "seq": 1, "reason": "circuit open", "decision": "fail_gracefully"}
     replayed = replay([shared, {"event_type": "CallSucceeded"}, {"event_type": "CallRefused", "seq": 2}])
-    assert [(each.same, each.untold) for each in replayed] == [(None, "the event does not say what it rested on")]
+    assert [(each.same, each.not_comparable) for each in replayed] == [
+        (None, "the event does not say what it rested on")
+    ]
 
 
 # --- cascades ---------------------------------------------------------------------------------------------------------
@@ -154,6 +156,6 @@ async def test_cascades_without_their_grounds_are_marked() -> None:
     events = await record_cascades()
     for event in events:
         event.pop("defaults", None)
-    untold = [each for each in replay_cascades(events) if each.same is None]
-    assert {each.call_id for each in untold} == {"skips", "matters", "welcome", "runs", "half", "chain"}
-    assert {each.untold for each in untold} == {"the event does not say what it rested on"}
+    not_comparable = [each for each in replay_cascades(events) if each.same is None]
+    assert {each.call_id for each in not_comparable} == {"skips", "matters", "welcome", "runs", "half", "chain"}
+    assert {each.not_comparable for each in not_comparable} == {"the event does not say what it rested on"}

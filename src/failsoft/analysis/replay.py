@@ -7,10 +7,10 @@ Rules
   (``replay_cascades``).
 - A failure is the same if strategy, tool and reason are equal, and the delay to the millisecond. A cascade is the same
   if verdict and root are equal and the dependency did not succeed.
-- A policy named by the event is looked up in the given policies. If it is missing, the decision is ``untold``: it
-  cannot be compared.
-- Decisions without recorded grounds are ``untold`` too: refusals shared by callers, events of other versions. A
-  decision of a custom Error Handler is compared with the built-in one's.
+- A policy named by the event is looked up in the given policies. If it is missing, the decision cannot
+  be compared.
+- Decisions without recorded grounds cannot be compared either: refusals shared by callers, events of other versions.
+  A decision of a custom Error Handler is compared with the built-in one's.
 
 Why: a record explains a decision only if the decision can be repeated from it.
 """
@@ -43,8 +43,8 @@ class Replayed(NamedTuple):
     tool_id: str | None
     error: str
     recorded: Decision
-    again: Decision | None  # None: untold
-    untold: str = ""  # why it cannot be compared
+    again: Decision | None  # None: it cannot be compared
+    not_comparable: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
@@ -64,7 +64,7 @@ class Replayed(NamedTuple):
             "recorded": self.recorded._asdict(),
             "again": None if self.again is None else self.again._asdict(),
             "same": self.same,
-            "untold": self.untold,
+            "untold": self.not_comparable,
         }
 
 
@@ -80,7 +80,7 @@ def _is_decided(event: Record) -> bool:
 
 
 def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:
-    again, untold = _decide(event, policies)
+    again, not_comparable = _decide(event, policies)
     recorded = Decision(
         event["decision"], event.get("reason", ""), _delay(event, again), event.get("alternative")
     )  # fmt: skip
@@ -91,7 +91,7 @@ def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:
         event.get("error", ""),
         recorded,
         again,
-        untold,
+        not_comparable,
     )
 
 
@@ -123,10 +123,10 @@ class Cascaded(NamedTuple):
     seq: int
     call_id: str | None
     recorded: Fate
-    again: Fate | None  # None: untold
+    again: Fate | None  # None: it cannot be compared
     root: str | None = None  # for a skipped call: the call whose failure is the cause
     root_again: str | None = None
-    untold: str = ""  # why it cannot be compared
+    not_comparable: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
@@ -192,8 +192,8 @@ class _Turn:
 
 
 def _compare(event: Record, id: str, recorded: Fate, again: Fate | None, root: str | None = None) -> Cascaded:
-    untold = _NO_GROUNDS if again is None else ""
-    return Cascaded(event.get("seq", 0), id, recorded, again, event.get("root"), root, untold)
+    not_comparable = _NO_GROUNDS if again is None else ""
+    return Cascaded(event.get("seq", 0), id, recorded, again, event.get("root"), root, not_comparable)
 
 
 def _judge(event: Record) -> CascadeDecision | None:

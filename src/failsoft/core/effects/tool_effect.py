@@ -29,13 +29,13 @@ class KnownEffect(NamedTuple):
         return self.effect == "write" and not self.safe
 
     @property
-    def is_said(self) -> bool:
-        """True if it was declared; False if it is recognised or unknown."""
+    def is_declared(self) -> bool:
+        """True if the effect was declared, in code, in a manifest or as a hint; False if it is recognised or unknown."""
         return self.source in ("declared", "hinted")
 
     def after_inner_write(self) -> KnownEffect:
         """The effect once a known write inside the tool may have acted: more than a name says, less than its author."""
-        if self.is_said or self.safe is False:
+        if self.is_declared or self.safe is False:
             return self
         return KnownEffect("write", self.source, "a write inside it may have acted", safe=False)
 

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 # --- by concern -------------------------------------------------------------------------------------------------------
 
 
-class Keys(Protocol):
-    """Idempotency keys."""
-
-    def new_key(self) -> str: ...
-
-
 class CallEvents(EventLog, Protocol):
     """Recording of a call's events."""
 
@@ -61,6 +55,20 @@ class CallObservers(CallEvents, Protocol):
 
     @property
     def instruments(self) -> Instruments | None: ...
+
+
+class WithClock(Protocol):
+    """Any bundle with a clock."""
+
+    @property
+    def time(self) -> Time: ...
+
+
+class WithLog(WithClock, Protocol):
+    """Any bundle with a clock and a log of a call's events."""
+
+    @property
+    def log(self) -> CallEvents: ...
 
 
 class Tools(Protocol):
@@ -109,20 +117,21 @@ class CallBooks(Protocol):
     def cases(self) -> Cases: ...
 
 
-class CallPlaces(Protocol):
-    """The places where tools run, their deadlines, and a view of the calls in them."""
+class RunningServices(WithLog, Protocol):
+    """Services for the list of calls in flight."""
 
     @property
-    def time(self) -> Time: ...
-    @property
-    def log(self) -> CallEvents: ...
-    @property
     def in_flight(self) -> InFlight: ...
+    def loops(self) -> list[LoopDeadlines]: ...
+
+
+class CallPlaces(RunningServices, Protocol):
+    """The places where tools run, their deadlines, and a view of the calls in them."""
+
     @property
     def thread_pool(self) -> ThreadPool: ...
     @property
     def workers(self) -> Workers: ...
-    def loops(self) -> list[LoopDeadlines]: ...
     def deadline_queue(self, tool: Tool, timeout: float) -> tuple[Queue, asyncio.Task[Any]]: ...
 
 
@@ -138,25 +147,30 @@ class ClockCheck(Protocol):
     def warn_of_clock(self) -> None: ...
 
 
-class Runner(Protocol):
-    """Making, running and driving calls."""
+class CallRunner(Protocol):
+    """Opening and running calls."""
 
-    def new_call(
-        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
-    ) -> Call: ...
     def open_call(
         self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
         id: str | int | None = None,
     ) -> Call: ...  # fmt: skip
     async def run(self, call: Call) -> Outcome[Any]: ...
     def run_blocking(self, call: Call) -> Outcome[Any]: ...
+    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
+
+
+class Runner(CallRunner, Protocol):
+    """Making, running and driving calls."""
+
+    def new_call(
+        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float, id: str | int | None = None
+    ) -> Call: ...
     async def drive(
         self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None, past: Progress = ...
     ) -> Outcome[Any]: ...
     def drive_blocking(
         self, call: Call, first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> Outcome[Any]: ...
-    def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
     def refuse_if_closed(self) -> None: ...
 
 
@@ -168,30 +182,11 @@ class PipelineRunner(Protocol):
     def on_caller_cancelled(self, call: Call, error: BaseException) -> None: ...
 
 
-class VerifyRunner(PipelineRunner, Protocol):
+class VerifyRunner(PipelineRunner, CallRunner, Protocol):
     """Running the tool that reads back what became of a write."""
-
-    def open_call(
-        self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any], started: float | None = None,
-        id: str | int | None = None,
-    ) -> Call: ...  # fmt: skip
-    async def run(self, call: Call) -> Outcome[Any]: ...
-    def run_blocking(self, call: Call) -> Outcome[Any]: ...
 
 
 # --- bundles ----------------------------------------------------------------------------------------------------------
-
-
-class RunningServices(Protocol):
-    """Services for the list of calls in flight."""
-
-    @property
-    def time(self) -> Time: ...
-    @property
-    def log(self) -> CallEvents: ...
-    @property
-    def in_flight(self) -> InFlight: ...
-    def loops(self) -> list[LoopDeadlines]: ...
 
 
 class PhraserServices(Protocol):
@@ -214,63 +209,43 @@ class ImpossibleCallServices(PhraserServices, Protocol):
     def judgement(self) -> Judgement: ...
 
 
-class BuildServices(Protocol):
+class BuildServices(WithClock, Protocol):
     """Services for building a call from its caller's options."""
 
-    @property
-    def time(self) -> Time: ...
     @property
     def places(self) -> ClockCheck: ...
     @property
     def runner(self) -> Runner: ...
 
 
-class AttemptServices(Protocol):
+class AttemptServices(WithLog, Protocol):
     """Services for one attempt."""
 
-    @property
-    def time(self) -> Time: ...
-    @property
-    def log(self) -> CallEvents: ...
     @property
     def places(self) -> CallPlaces: ...
 
 
-class MisfitServices(Protocol):
+class MisfitServices(WithClock, Protocol):
     """Services for checking a call's arguments before its first attempt."""
 
-    @property
-    def time(self) -> Time: ...
     @property
     def books(self) -> CallBooks: ...
 
 
-class RefusalServices(Protocol):
-    """Services for refusing calls of a tool whose circuit is open."""
+class RefusalServices(WithLog, Protocol):
+    """Services for refusing calls of a tool with an open circuit."""
 
-    @property
-    def time(self) -> Time: ...
-    @property
-    def log(self) -> CallEvents: ...
     @property
     def toolbox(self) -> Tools: ...
     @property
     def texts(self) -> Texts: ...
 
 
-class InPlaceServices(Protocol):
+class InPlaceServices(RefusalServices, Protocol):
     """Services for the steps of the pipeline that take no time."""
 
     @property
-    def time(self) -> Time: ...
-    @property
-    def log(self) -> CallEvents: ...
-    @property
-    def toolbox(self) -> Tools: ...
-    @property
     def judgement(self) -> Judgement: ...
-    @property
-    def texts(self) -> Texts: ...
     @property
     def books(self) -> CallBooks: ...
     @property

@@ -269,12 +269,12 @@ Place = Callable[[Any, float], tuple[Queue, "asyncio.Task[Any]"]]
 
 
 def finish(
-    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place, whose: Any
+    stepper: Stepper, waiting: Any, timed: Timed, timeout: float, started: float, place: Place, owner: Any
 ) -> Awaitable[None]:
     """Run a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
     The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
-    ``place`` finds the right one otherwise. ``whose`` says whose attempt it is, for a list of calls in flight: a Call, a
+    ``place`` finds the right one otherwise. ``owner`` identifies the attempt in the list of calls in flight: a Call, a
     Handle, a fast attempt, or the key of a call in the fast retry loop.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
@@ -285,7 +285,7 @@ def finish(
         task = current_task(queue.loop)
     if task is None or queue is None:
         queue, task = place(timed, timeout)
-    queue.live[stepper] = [started, task, whose, timed]
+    queue.live[stepper] = [started, task, owner, timed]
     if not queue.armed:
         queue.arm(started + timeout - queue.deadlines.now())
     if task.cancelling():
@@ -294,10 +294,10 @@ def finish(
 
 
 def finish_in(
-    queue: Queue, task: asyncio.Task[Any], stepper: Stepper, waiting: Any, timed: Timed, started: float, whose: Any
+    queue: Queue, task: asyncio.Task[Any], stepper: Stepper, waiting: Any, timed: Timed, started: float, owner: Any
 ) -> Awaitable[None]:
     """``finish`` in a queue that holds no other attempt."""
-    queue.live[stepper] = [started, task, whose, timed]
+    queue.live[stepper] = [started, task, owner, timed]
     queue.arm(queue.left(started, queue.deadlines.now()))
     if task.cancelling():
         queue.deadlines.before[stepper] = task.cancelling()

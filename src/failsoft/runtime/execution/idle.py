@@ -38,7 +38,7 @@ async def finish_watched(
     timeout: float,  # noqa: ASYNC109 - of the tool
     started: float,
     place: Place,
-    whose: Any,
+    owner: Any,
     activity: Activity,
 ) -> None:
     """Run a tool like ``deadline.finish``, and also end it if it makes no progress."""
@@ -47,7 +47,7 @@ async def finish_watched(
     queue = IdleQueue(deadlines, timeout, activity)
     deadlines.own_queues[queue] = None
     try:
-        await finish_in(queue, task, stepper, waiting, timed, started, whose)
+        await finish_in(queue, task, stepper, waiting, timed, started, owner)
     finally:
         queue.disarm()
         deadlines.own_queues.pop(queue, None)

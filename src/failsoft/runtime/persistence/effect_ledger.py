@@ -43,7 +43,7 @@ from failsoft.runtime.persistence.ledger_records import (
 )
 from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
-from failsoft.runtime.persistence.write_record import Answer, Change, Write, Writer, WriteRecord
+from failsoft.runtime.persistence.write_record import Answer, Change, Write, WriteRecord
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
@@ -93,10 +93,6 @@ class EffectLedger:
             return record.get("run") == self._run and (place in self._running or place in self._ended)
 
     # -- before a write ----------------------------------------------------------------------------------------------
-
-    def wants(self, call: Write, tool: Writer) -> bool:
-        """True if the call has to be recorded before this tool runs."""
-        return call.write_record is None and tool.is_write and (call.caller_id is not None or call.thread is not None)
 
     async def begin(self, call: Write, *, replaces: bool = False) -> Answer:
         """Record a call, and wait for the store without blocking the event loop.
@@ -281,8 +277,8 @@ class EffectLedger:
             with self._lock:
                 told = place in self._told
             if not (told or self.is_running(place, value) or self._prevents_nothing(value)):
-                whose = read_place(place)
-                yield value["turn"], whose.call_id, whose.tool
+                owner = read_place(place)
+                yield value["turn"], owner.call_id, owner.tool
 
     def _prevents_nothing(self, value: Mapping[str, Any]) -> bool:
         return "resolved" in value or is_stale(value, self.records.wall())

@@ -206,8 +206,8 @@ class LedgerRecords:
         found = self.store.get("pending", place)
         if found is not None:
             return read_answer(found) or (None if is_stale(found, self.wall()) else "begun")
-        whose = read_place(place)
-        cases = self.store.find("pending", key_of(whose.tenant, whose.thread, "case"))
+        owner = read_place(place)
+        cases = self.store.find("pending", key_of(owner.tenant, owner.thread, "case"))
         same = [record for _, record in cases if record.get("place") == place]
         return "free" if same and max(same, key=_order)["state"] == "none" else None
 
@@ -311,21 +311,21 @@ def _read_entry(key: str, record: Any, running: Running | None) -> LedgerEntry |
         return None
     is_case = parts[2] == "case"
     place = record["place"] if is_case else key
-    whose = read_place(place)
+    owner = read_place(place)
     resolved = record.get("resolved")
     if not is_case and resolved is not None:
         return None  # its case says so
     return LedgerEntry(
         id=entry_id(place, record),
-        tool=whose.tool,
-        call_id=whose.call_id,
+        tool=owner.tool,
+        call_id=owner.call_id,
         state=record["state"] if is_case else "begun",
-        thread=whose.thread,
-        tenant=whose.tenant,
+        thread=owner.thread,
+        tenant=owner.tenant,
         turn_id=record.get("turn") or None,
         begun=_time(record.get("at")),
         ended=_time(record.get("ended")) if is_case else None,
-        fingerprint=record.get("same") or ("" if "." in whose.same else whose.same),
+        fingerprint=record.get("same") or ("" if "." in owner.same else owner.same),
         idempotency_key=record.get("key"),
         code=record.get("code"),
         error=record.get("error"),

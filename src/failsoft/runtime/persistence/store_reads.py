@@ -25,11 +25,11 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
 
     def run() -> None:
         try:
-            settle: Callable[[], None] = setter(answered, ask())
+            answer: Callable[[], None] = setter(answered, ask())
         except Exception as error:
-            settle = _raiser(answered, error)
+            answer = _raiser(answered, error)
         with suppress(RuntimeError):  # the loop has been closed
-            loop.call_soon_threadsafe(settle)
+            loop.call_soon_threadsafe(answer)
 
     try:
         threading.Thread(target=run, name="failsoft store", daemon=True).start()

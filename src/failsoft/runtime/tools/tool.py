@@ -153,7 +153,7 @@ class Tool:
     @property
     def has_said_safe(self) -> bool:
         """True if its author says that it may be repeated: what it does inside is then included."""
-        return bool(self.safe_to_repeat) and self.known_effect.is_said
+        return bool(self.safe_to_repeat) and self.known_effect.is_declared
 
     def renew_ticket(self) -> None:
         """Update the ticket after a possible change of the health."""

@@ -253,13 +253,13 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
     replayed: list[Replayed | Cascaded] = [*decisions, *cascades]
     replayed.sort(key=lambda each: each.seq)
     different = sum(each.same is False for each in replayed)
-    untold = sum(each.same is None for each in replayed)
+    not_comparable = sum(each.same is None for each in replayed)
     if as_json:
-        summary = {"turn_id": turn_id, "same": not different, "different": different, "untold": untold}
+        summary = {"turn_id": turn_id, "same": not different, "different": different, "untold": not_comparable}
         lists = {"decisions": [each.to_dict() for each in decisions], "cascades": [each.to_dict() for each in cascades]}
         print_json({**summary, **lists})
     else:
-        _show_replayed(replayed, different, untold)
+        _show_replayed(replayed, different, not_comparable)
     return int(bool(different))
 
 
@@ -274,7 +274,7 @@ def _policies(manifest: str | None) -> Sequence[Policy]:
         raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
 
 
-def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, untold: int) -> None:
+def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, not_comparable: int) -> None:
     from rich.text import Text
 
     signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("unknown  ", "yellow")}
@@ -284,12 +284,14 @@ def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, unto
         line = Text.assemble(signs[each.same], clean(f"  {each.call_id or '-'}: {was}"))
         if each.same is False:
             line.append(clean(f"; now {now}"), "red")
-        if each.untold:
-            line.append(clean(f"; {each.untold}"), "yellow")
+        if each.not_comparable:
+            line.append(clean(f"; {each.not_comparable}"), "yellow")
         console.print(line, soft_wrap=True)
-    same = len(replayed) - different - untold
+    same = len(replayed) - different - not_comparable
     counts = f"{same} of {len(replayed)} decisions came out the same"
-    console.print(Text(f"{counts}, {different} different, {untold} not recorded", "red" if different else "green"))
+    console.print(
+        Text(f"{counts}, {different} different, {not_comparable} not recorded", "red" if different else "green")
+    )
 
 
 def _describe_replayed(each: Replayed | Cascaded) -> tuple[str, str]:

@@ -306,7 +306,7 @@ class ErrorDesk:
 def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
     """Return a tool's effect: as declared, else as its executor says, else by its name."""
     known = tool.known
-    if known.is_said or (said.read_only is None and said.idempotent is None):
+    if known.is_declared or (said.read_only is None and said.idempotent is None):
         return known
     if said.read_only:
         return KnownEffect("read", "declared", "its executor says that it only reads", safe=True)

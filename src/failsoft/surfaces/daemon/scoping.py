@@ -47,11 +47,6 @@ def full_id(grant: Grant, id: str) -> str:
     return scoped(grant.tenant, id)
 
 
-def sees(grant: Grant, event: Mapping[str, Any]) -> bool:
-    """True if the owner of a token may see an event."""
-    return grant.tenant is None or tenant_of(event) == grant.tenant
-
-
 def tenant_of(event: Mapping[str, Any]) -> str | None:
     """Return the tenant that an event belongs to."""
     named = event.get("tenant")
