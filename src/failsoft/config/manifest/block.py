@@ -4,7 +4,7 @@ Rules
 -----
 - A block describes what may be *written*: snake_case and camelCase names, older names, short forms. ``make`` converts
   it to the value that failsoft uses. That value does the final validation.
-- A block holds only what was given (``given``). The defaults are in ``core.model.options`` and nowhere else.
+- A block holds only what was given (``given``). The defaults are in the options of ``core.model``, nowhere else.
 - ``x_ms: 500`` and ``x: 500ms`` mean the same, so only one of them is allowed.
 - Unknown keys are refused. A finished value from Python passes unchanged.
 """

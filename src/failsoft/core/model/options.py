@@ -15,24 +15,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import field
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.durations import text as say
 from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.fault import Category, Classification, Code, Effect
+from failsoft.core.model.frozen_options import Options, options
 from failsoft.core.model.rates import Rate, read_rate
+from failsoft.core.model.resilience_options import (
+    LARGEST_WINDOW,
+    BreakerOptions,
+    Count,
+    Fallback,
+    RetryOptions,
+    RetryRule,
+)
 from failsoft.core.model.validation import (
     byte_size,
     code,
-    codes,
     duration,
     fill,
     flag,
     import_path,
-    number,
     one_of,
     refuse,
     several,
@@ -49,174 +56,35 @@ if TYPE_CHECKING:
     from failsoft.core.model.failed_if import FailedIf
     from failsoft.core.model.verify_tool import VerifyTool
 
+__all__ = [
+    "LARGEST_WINDOW",
+    "MOST_REPEATS",
+    "AcceptPartial",
+    "BreakerOptions",
+    "Count",
+    "Fallback",
+    "Isolation",
+    "IsolationKind",
+    "OnTimeout",
+    "Options",
+    "Override",
+    "Requests",
+    "RetryOptions",
+    "RetryRule",
+    "ToolOptions",
+    "TurnOptions",
+    "Values",
+    "options",
+    "read_accept_partial",
+]
+
 MOST_REPEATS = 100  # the largest ``max_repeats``
 
-Count = Literal["attempts", "calls"]
 IsolationKind = Literal["thread", "process"]
 Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 Requests = Literal["one", "many"]
-LARGEST_WINDOW = 1000  # results that a breaker remembers
 AcceptPartial = bool | Literal["after_retries"]
-T = TypeVar("T")
-
-
-class Options:
-    """Base class with the methods that ``dataclass`` would otherwise generate per class at every import."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set a field once. A second assignment is refused."""
-        if hasattr(self, name):
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        object.__setattr__(self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def _values(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.__slots__])
-
-    def __eq__(self, other: object) -> bool:
-        return self._values() == other._values() if type(other) is type(self) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._values())
-
-    def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._values(), strict=True))
-        return f"{type(self).__name__}({said})"
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-def options(made: type[T]) -> type[T]:
-    return dataclass(kw_only=True, slots=True, eq=False, repr=False)(made)
-
-
-@options
-class RetryRule(Options):
-    """One entry of ``retries``: these codes, at most this many attempts."""
-
-    max_attempts: int
-    handle_errors: tuple[Code, ...]
-
-    def __post_init__(self) -> None:
-        whole("max_attempts", self.max_attempts, least=1)
-        fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
-        if not self.handle_errors:
-            raise ValueError("handle_errors: the list is empty: say which errors are repeated, like [UNAVAILABLE]")
-
-
-@options
-class RetryOptions(Options):
-    """When and how often a failed attempt is retried."""
-
-    max_attempts: int = 5  # all attempts, the first one included
-    initial_delay: float = Seconds(0.1)  # before the first retry
-    max_delay: float = Seconds(0.8)  # the longest delay
-    multiplier: float = 2.0  # factor from one delay to the next
-    jitter_percent: float = 10.0  # random variation of each delay
-    max_total_time: float = Seconds(2.0)  # from the first failure to the start of the last retry
-    max_hint_wait: float = Seconds(20.0)  # all waits of a call that a server asks for (Retry-After), added up
-    rules: tuple[RetryRule, ...] | None = None  # retries by error code: no match, no retry; None: by classification
-    budget: bool = True  # successes must earn the retries; False: only max_attempts limits them
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            *,
-            max_attempts: int = ...,
-            initial_delay: Duration = ...,
-            max_delay: Duration = ...,
-            multiplier: float = ...,
-            jitter_percent: float = ...,
-            max_total_time: Duration = ...,
-            max_hint_wait: Duration = ...,
-            rules: Iterable[RetryRule] | None = ...,
-            budget: bool = ...,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        whole("max_attempts", self.max_attempts, least=1)
-        for name in ("initial_delay", "max_delay", "max_total_time", "max_hint_wait"):
-            duration(self, name, zero=True)
-        number("multiplier", self.multiplier, least=1)
-        number("jitter_percent", self.jitter_percent, least=0, most=100)
-        if self.rules is not None:
-            fill(self, "rules", several("rules", self.rules, RetryRule))
-        flag("budget", self.budget)
-
-
-@options
-class BreakerOptions(Options):
-    """When a circuit opens, and for how long."""
-
-    failure_threshold: int = 5  # consecutive transient failures that open the circuit
-    success_threshold: int = 1  # successful probes that close it
-    timeout: float = Seconds(30.0)  # how long the circuit stays open
-    count: Count = "attempts"  # what counts as a failure: each failed attempt, or a call that failed after its retries
-    window: int | None = None  # the latest results that failure_rate looks at; None: only consecutive failures count
-    failure_rate: float | None = None  # the share of failures in the window that opens the circuit; None: 0.5
-    min_calls: int | None = None  # results that the window must have before its rate counts; None: 10
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            *,
-            failure_threshold: int = ...,
-            success_threshold: int = ...,
-            timeout: Duration = ...,
-            count: Count = ...,
-            window: int | None = ...,
-            failure_rate: float | None = ...,
-            min_calls: int | None = ...,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        whole("failure_threshold", self.failure_threshold, least=1)
-        whole("success_threshold", self.success_threshold, least=1)
-        duration(self, "timeout")
-        one_of("count", self.count, Count)
-        if self.window is not None:
-            whole("window", self.window, least=2, most=LARGEST_WINDOW)
-        for name in ("failure_rate", "min_calls"):
-            if getattr(self, name) is not None and self.window is None:
-                raise ValueError(
-                    f'{name}: needs a window: write {{"window": 20, "{name}": {getattr(self, name)!r:.20}}}'
-                )
-        if self.failure_rate is not None:
-            number("failure_rate", self.failure_rate, least=0, most=1)
-            if not self.failure_rate:
-                refuse("failure_rate", self.failure_rate, "would open the circuit at once: write a share such as 0.5")
-        if self.min_calls is not None:
-            whole("min_calls", self.min_calls, least=1, most=self.window or 0)
-
-    @property
-    def opening_rate(self) -> float:
-        """The share of failures in the window that opens the circuit."""
-        return 0.5 if self.failure_rate is None else self.failure_rate
-
-    @property
-    def needed_calls(self) -> int:
-        """The results that the window must have before its rate counts."""
-        return min(10, self.window or 0) if self.min_calls is None else self.min_calls
-
-
-@options
-class Fallback(Options):
-    """Another tool for the same job. Without ``handle_errors`` it handles every error."""
-
-    tool: str  # the id of the fallback tool
-    handle_errors: tuple[Code, ...] = ()  # the errors that it handles; empty: all
-    cooldown: BreakerOptions | None = None  # when this fallback is left out for a while
-    retry: RetryOptions | None = None  # its retries as a fallback
-
-    def __post_init__(self) -> None:
-        word("tool", self.tool)
-        fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
 
 
 @options
