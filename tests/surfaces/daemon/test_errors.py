@@ -176,9 +176,9 @@ async def test_a_complete_report_gets_the_decision_that_the_built_in_handler_mak
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
-        ({"attempt": "one"}, "/ReportedReport/report/attempt"),
-        ({"fault": {}}, "/ReportedReport/report/fault/code"),
-        ({"breaker_state": "ajar"}, "/ReportedReport/report/breaker_state"),
+        ({"attempt": "one"}, "/report/attempt"),
+        ({"fault": {}}, "/report/fault/code"),
+        ({"breaker_state": "ajar"}, "/report/breaker_state"),
     ],
 )
 @real

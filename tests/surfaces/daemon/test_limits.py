@@ -112,3 +112,46 @@ async def test_a_report_that_the_store_does_not_confirm_is_not_acknowledged(open
         answer = await asked.post("/v1/errors", GOOD)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert (await asked.get("/readyz")).status_code == 503
+
+
+BODIES: list[tuple[dict[str, Any], str, str]] = [
+    ({"tool": "x"}, "/error", "is missing"),
+    ({"tol": "x", "tool": "y", "error": "z"}, "/tol", "is not known here; did you mean tool?"),
+    ({"tool": "x", "error": "y", "attempt": "two"}, "/attempt", "Input should be a valid integer"),
+    ({"tool": "x", "error": {"message": "y", "status": "503"}}, "/error/status", "Input should be a valid integer"),
+    ({"tool": "x", "error": "y", "turnleft": 3}, "/turnleft", "is not known here; did you mean turn_left?"),
+]
+
+
+@pytest.mark.parametrize(("body", "pointer", "detail"), BODIES)
+@real
+async def test_a_mistake_in_a_report_is_the_only_one_named(
+    open_daemon: Any, body: dict[str, Any], pointer: str, detail: str
+) -> None:
+    async with open_daemon() as asked:
+        answer = await asked.post("/v1/errors", body)
+        assert (answer.status_code, answer.json()["detail"]) == (422, "the body has a mistake")
+        assert answer.json()["errors"] == [{"pointer": pointer, "detail": detail}]
+
+
+QUERIES = [
+    ("GET", "/v1/events?tpye=CallFailed", "tpye: is not a parameter of this route; did you mean type?"),
+    ("GET", "/v1/events?type=CallFaild", "type: there is no event CallFaild; did you mean CallFailed?"),
+    ("GET", "/v1/turns?last=3", "last: is not a parameter of this route; known: limit, tenant"),
+    ("DELETE", "/v1/memory?tol=search", "tol: is not a parameter of this route; did you mean tool?"),
+    ("GET", "/v1/status?x=1", "x: is not a parameter of this route"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "detail"), QUERIES)
+@real
+async def test_a_misspelt_parameter_is_refused(open_daemon: Any, method: str, path: str, detail: str) -> None:
+    async with open_daemon() as asked, asked.client() as client:
+        answer = await client.request(method, path)
+        assert (answer.status_code, answer.json()["detail"]) == (400, detail)
+
+
+@real
+async def test_events_of_a_type_that_this_version_does_not_know_can_be_asked_for(open_daemon: Any) -> None:
+    async with open_daemon() as asked, asked.client() as client:
+        assert (await client.get("/v1/events?type=Xylophone")).json()["events"] == []

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon import effect_ledger, event_pages, health, reports, steering, work
 from failsoft.surfaces.daemon.access import Access, AccessOptions
+from failsoft.surfaces.daemon.body_mistakes import check_query
 from failsoft.surfaces.daemon.daemon import Daemon
 from failsoft.surfaces.daemon.limits import parse, read_body
 from failsoft.surfaces.daemon.problems import TITLES, Problem
@@ -80,9 +81,11 @@ class _Endpoint:
         if not grant.allows(spec.role):
             raise Problem(403, f"this token does not have the role {spec.role}")
         request = Request(scope, receive, send)
+        if spec.path.startswith("/v1/") and (mistake := check_query(request.query_params, spec.query)) is not None:
+            raise Problem(400, mistake)
         body: Any = None
         if adapter is not None:
-            body = parse(adapter, await read_body(request))
+            body = parse(adapter, await read_body(request), spec.models)
         if self._daemon.stopping:
             raise Problem(503, "the daemon is stopping", headers={"retry-after": "1", "connection": "close"})
         response: Response = await spec.handler(Exchange(self._daemon, request, body))

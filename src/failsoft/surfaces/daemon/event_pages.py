@@ -11,12 +11,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from failsoft.analysis.source import EventFilter
+from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.observe import events
 from failsoft.surfaces.daemon.feed import MOST_CLIENTS, MOST_EVENTS, SEND_SECONDS, Positioned, Wanted
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.scoping import full_id, tenant_for
 
 STREAM = "text/event-stream"
+EVENT_TYPES = frozenset(value for name, value in vars(events).items() if name.isupper() and isinstance(value, str))
 LONGEST_PAGE = 1_000  # events
 MOST_READ = 20_000  # events that one page looks through
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
@@ -40,6 +43,9 @@ def read_wanted(on: Exchange) -> Wanted:
         return None if not given else full_id(on.grant, given)
 
     types = query.get("type")
+    for name in types.split(",") if types else ():
+        if name not in EVENT_TYPES and (hint := did_you_mean(name, EVENT_TYPES)):  # newer runtimes may have other types
+            raise Problem(400, f"type: there is no event {quote(name)}{hint}")
     only = EventFilter(
         id_of("turn_id"),
         id_of("call_id"),

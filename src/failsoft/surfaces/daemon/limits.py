@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from failsoft.surfaces.daemon.body_mistakes import list_mistakes
 from failsoft.surfaces.daemon.problems import Problem
 
 T = TypeVar("T")
@@ -75,19 +77,14 @@ def is_deep(body: bytes) -> bool:
     return False
 
 
-def parse(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Parse and check a body; a mistake is named by its place, and its value is not repeated."""
+def parse(adapter: TypeAdapter[T], body: bytes, models: Sequence[type[BaseModel]] = ()) -> T:
+    """Parse and check a body of one of these forms; a mistake is named by its place, and its value is not repeated."""
     try:
         return adapter.validate_json(body or b"null")
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        errors = [
-            {"pointer": "/".join(["", *map(_escape, one["loc"])]), "detail": one["msg"]} for one in found[:MOST_ERRORS]
-        ]
+        found = list_mistakes(error.errors(include_url=False, include_context=False, include_input=False), models)
         raise Problem(
-            422, f"the body has {len(found)} mistakes" if len(found) > 1 else "the body has a mistake", errors=errors
+            422,
+            f"the body has {len(found)} mistakes" if len(found) > 1 else "the body has a mistake",
+            errors=found[:MOST_ERRORS],
         ) from None
-
-
-def _escape(part: str | int) -> str:
-    return str(part)[:200].replace("~", "~0").replace("/", "~1")

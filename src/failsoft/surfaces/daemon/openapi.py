@@ -73,7 +73,7 @@ def describe(routes: Iterable[RouteSpec]) -> dict[str, Any]:
 
 
 def _schemas(routes: list[RouteSpec]) -> dict[str, Any]:
-    bodies = {model for route in routes for model in _models(route)}
+    bodies = {model for route in routes for model in route.models}
     answers = {route.answer for route in routes if route.answer is not None}
     named = sorted(bodies, key=lambda model: model.__name__), sorted(answers, key=lambda model: model.__name__)
     _, made = models_json_schema(
@@ -82,12 +82,6 @@ def _schemas(routes: list[RouteSpec]) -> dict[str, Any]:
     )
     found: dict[str, Any] = made.get("$defs", {})
     return found
-
-
-def _models(route: RouteSpec) -> tuple[type[BaseModel], ...]:
-    if route.body is None:
-        return ()
-    return route.body if isinstance(route.body, tuple) else (route.body,)
 
 
 def _operation(route: RouteSpec) -> dict[str, Any]:
@@ -108,7 +102,7 @@ def _operation(route: RouteSpec) -> dict[str, Any]:
     ]
     if parameters:
         made["parameters"] = parameters
-    if models := _models(route):
+    if models := route.models:
         schemas = [{"$ref": _REF.format(model=model.__name__)} for model in models]
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

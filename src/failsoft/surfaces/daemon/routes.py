@@ -46,16 +46,26 @@ class RouteSpec:
     tag: str = ""
 
     @property
+    def models(self) -> tuple[type[BaseModel], ...]:
+        """The forms that the body may have; none if there is no body."""
+        if self.body is None:
+            return ()
+        return self.body if isinstance(self.body, tuple) else (self.body,)
+
+    @property
     def adapter(self) -> TypeAdapter[Any] | None:
         """Checks the body; None if there is none."""
-        if self.body is None:
+        if not self.models:
             return None
-        if isinstance(self.body, tuple):
-            union: Any = self.body[0]
-            for other in self.body[1:]:
-                union = union | other
-            return TypeAdapter(union)
-        return TypeAdapter(self.body)
+        union: Any = self.models[0]
+        for other in self.models[1:]:
+            union = union | other
+        return TypeAdapter(union)
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """The names of the query's parameters."""
+        return tuple(each.name for each in self.parameters if each.where == "query")
 
 
 class Exchange:
