@@ -49,6 +49,26 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"verify_key": "reference"}, "verify_key: there is no verify to use the key", "or use idempotency_key"),
     ({"verify": find, "verify_key": "ref"}, "verify_key: the function has no parameter 'ref'", "name another"),
     ({"verify": lambda: True}, "is not a function verify(arguments, key, fault)", ""),
+    ({"verify": Verified}, "is not a function verify(arguments, key, fault)", ""),
+    ({"verify": read_with(none_if={"status": "paid"})}, "happened_if and none_if are the same", "change or drop one"),
+    ({"verify": True}, "verify: True is not a function verify(arguments, key, fault)", 'nor a mapping such as {"tool"'),
+    ({"verify": read_with(arguments=["amount"])}, "arguments: ['amount'] is not a mapping", "from arguments to values"),
+    ({"verify": find, "verify_key": "reference", "idempotency_key": "reference"}, "verify is never asked", "drop one"),
+    ({"verify": find, "verify_timeout": "0s"}, "verify_timeout: '0s' is no time at all", "write a number with a unit"),
+    ({"idle_timeout": 30}, "idle_timeout: 30 has no unit", 'write "30s"'),
+    ({"idle_timeout": "60s", "timeout": "30s"}, "idle_timeout: 60s is longer than the timeout of 30s", "shorten"),
+    ({"idle": "30s"}, "idle: is not known here", "did you mean idle_timeout?"),
+    ({"progress_timeout": "30s"}, "progress_timeout: is not known here", 'write idle_timeout: "30s"'),
+    ({"success_if": {"ok": True}}, "success_if: is not known here", "write failed_if"),
+    ({"rate": {"calls": 100}}, "is not a rate", 'like "100/1m"'),
+    ({"rate": "100/1d"}, "'1d' is not a duration", "a unit of ms, s, m or h"),
+    ({"rps": 5}, "rps: is not known here", 'write rate: "100/1m"'),
+    ({"breaker": {"window": 20, "failure_rate": 50}}, "failure_rate: 50 is too much", "write 1 or less"),
+    ({"breaker": {"window": 20, "failure_rate": "50%"}}, "failure_rate: '50%' is not a number", ""),
+    ({"breaker": {"min_calls": 5}}, "breaker.min_calls: needs a window", '{"window": 20, "min_calls": 5}'),
+    ({"max_repeats": "5"}, "max_repeats: '5' is not a whole number", "between 1 and 100"),
+    ({"failed_if": pay}, "is async and would not be awaited", "give a plain function"),
+    ({"failed_if": {"text": "(unclosed"}}, "'(unclosed' is not a regular expression", "missing )"),
     ({"verify": Verified.none()}, "is not a function verify(arguments, key, fault)", ""),
     ({"verify": {"tool": "get_order"}}, "verify: say what the answer means", "happened_if, none_if or both"),
     ({"verify": {"tol": "a", "happened_if": 1}}, "verify: 'tol' is not one of tool", "did you mean tool?"),
@@ -76,6 +96,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"max_repeats": 0}, "max_repeats: 0 is not a whole number", "between 1 and 100"),
     ({"max_repeats": 3, "polling": True}, "max_repeats: a polling tool may repeat a call", "drop one"),
     ({"polling": "yes"}, "polling: 'yes' is neither true nor false", ""),
+    ({"verified": find}, "verified: is not known here", "write verify"),
     ({"poll": True}, "poll: is not known here", "write polling: true"),
     ({"error_if": {"ok": False}}, "error_if: is not known here", "write failed_if"),
 ]
@@ -111,6 +132,7 @@ MANIFESTS: list[tuple[dict[str, Any], str, str]] = [
     ({"store": "sqlite:///x.db"}, "store: is not known here", "write Runtime(store=…) in code"),
     ({"rate": "100/1m"}, "rate: is not known here", "write it below defaults"),
     ({"defaults": {"verify": read_with()}}, "defaults.verify: is an option of one tool", "below tools"),
+    ({"defaults": {"idle_timeout": "5s"}}, "defaults.idle_timeout: is an option of one tool", "below tools"),
     ({"defaults": {"polling": True}}, "defaults.polling: is an option of one tool", "below tools"),
     ({"tools": {"a": {"failed_if": {"ok": "false"}}}}, "tools.a.failed_if: ok: 'false' is a text", "without quotes"),
 ]
@@ -121,6 +143,18 @@ def test_manifests(manifest: dict[str, Any], wrong: str, right: str) -> None:
     said = refusal(lambda: Runtime(manifest))
     assert wrong in said
     assert right in said
+
+
+class Handling:
+    """An Error Handler that decides nothing."""
+
+    async def handle(self, report: Any) -> Any:
+        raise NotImplementedError
+
+
+def count_twice() -> PrometheusCollector:
+    rt = Runtime()
+    return PrometheusCollector(search=rt, billing=rt)
 
 
 class Timed(Instrument):
@@ -139,6 +173,21 @@ RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime(report_to="events.jsonl"), "report_to: 'events.jsonl' does not start", "https://"),
     (lambda: Runtime(error_handler="http://me@localhost"), "error_handler: a token or password", "FAILSOFT_TOKEN"),
     (lambda: Runtime(error_handler="http://localhost"), "wants a token: set FAILSOFT_TOKEN", "failsoft token add"),
+    (
+        lambda: Runtime(error_handler=Handling),
+        "error_handler: Handling is a class",
+        "give an instance of it, Handling()",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: Runtime(error_handler="http://localhost:8585/v1/errors"),
+        "error_handler: 'http://localhost:8585/v1/errors' is the address of a route",
+        "write 'http://localhost:8585'",
+    ),
+    (lambda: Runtime(report_to="https://a.example/failsoft/v1/events"), "report_to:", "'https://a.example/failsoft'"),
+    (lambda: Runtime().subscribe(None), "subscribe: None cannot be called", "give a function"),  # type: ignore[arg-type]
+    (count_twice, "one runtime has two names", "keep one"),
+    (lambda: Runtime().turn(max_calls_per_tool={"pay": 3}), "max_calls_per_tool: {'pay': 3} is not", "whole number"),  # type: ignore[arg-type]
+    (lambda: Runtime(store_required=True), "store_required: there is no store", 'store="sqlite:///failsoft.db"'),
     (lambda: Client("http://localhost", token=3), "token: expected the daemon's token as a text", "got int"),  # type: ignore[arg-type]
     (lambda: Runtime().ledger.resolve("nope", "none"), "the ledger has no entry 'nope'", ""),
     (lambda: Runtime().ledger.resolve("nope", "done"), "'done' is neither", '"happened" nor "none"'),  # type: ignore[arg-type]

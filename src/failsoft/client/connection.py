@@ -70,6 +70,9 @@ def read_address(url: str, where: str) -> Address:
         raise ManifestError(f"{where}: a token or password in an address ends up in logs: set FAILSOFT_TOKEN instead")
     if parts.query or parts.fragment:
         raise ManifestError(f"{where}: {sanitise(url)!r:.80} has a query or a fragment: {wanted}")
+    if "/v1" in parts.path:
+        base = sanitise(url[: url.index("/v1")])
+        raise ManifestError(f"{where}: {sanitise(url)!r:.80} is the address of a route: write {base!r:.80}")
     host = parts.hostname if port is None else f"{parts.hostname}:{port}"
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         log.warning(

@@ -167,10 +167,14 @@ def require_text_names(where: str, **names: object) -> None:
 def require_callables(handler: object = None, **functions: object) -> None:
     """Refuse functions that cannot be called now, not when the first failure needs them."""
     for name, function in functions.items():
-        if function is not None and not callable(function):
+        if not callable(function) and (function is not None or name == "subscribe"):
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
         if name == "subscribe" and iscoroutinefunction(function):
             raise ManifestError(f"{name}: {brief(function)} is async and would not be awaited: give a plain function")
+    if isinstance(handler, type):
+        raise ManifestError(
+            f"error_handler: {handler.__name__} is a class: give an instance of it, {handler.__name__}()"
+        )
     if handler is not None and not callable(getattr(handler, "handle", None)):
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
 

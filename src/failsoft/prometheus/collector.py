@@ -65,6 +65,8 @@ class PrometheusCollector(Collector):
                 "PrometheusCollector: give one runtime, PrometheusCollector(rt), or several with names, "
                 "PrometheusCollector(search=rt1, billing=rt2)"
             )
+        if len({id(each) for each in named.values()}) < len(named):
+            raise TypeError("PrometheusCollector: one runtime has two names, so sums would count it twice: keep one")
         self._sources = {name: _Source(each) for name, each in named.items()}
         if runtime is not None:
             self._sources[""] = _Source(runtime)

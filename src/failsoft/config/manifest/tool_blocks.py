@@ -281,12 +281,18 @@ class SharedBlock(Block):
         ),
         **dict.fromkeys(("window", "failure_rate", "min_calls"), 'write breaker: {"window": 20, "failure_rate": 0.5}'),
         **dict.fromkeys(("poll", "repeatable"), "write polling: true"),
-        **dict.fromkeys(("is_error", "error_if", "fails_if"), 'write failed_if: {"ok": false, "message": "error"}'),
+        **dict.fromkeys(
+            ("is_error", "error_if", "fails_if", "success_if", "ok_if"),
+            'write failed_if: {"ok": false, "message": "error"}',
+        ),
+        **dict.fromkeys(("progress_timeout", "stall_timeout", "heartbeat"), 'write idle_timeout: "30s"'),
+        **dict.fromkeys(("verified", "verifier", "check"), "write verify"),
     }
     of_one_tool: ClassVar[str] = "is an option of one tool: write it below tools, at the tool that it is for"
     later: ClassVar[dict[str, str]] = {
         **dict.fromkeys(
-            ("verify", "verify_delay", "verify_timeout", "verify_key", "polling", "max_repeats"), of_one_tool
+            ("verify", "verify_delay", "verify_timeout", "verify_key", "polling", "max_repeats", "idle_timeout"),
+            of_one_tool,
         ),
         **dict.fromkeys(("fallbacks", "read_only", "idempotency_key", "requests", "output", "tags"), of_one_tool),
     }

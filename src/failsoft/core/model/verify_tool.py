@@ -70,7 +70,7 @@ def read_verify(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return _read_tool(value)
-    if callable(value) and _takes_three(value):
+    if callable(value) and not isinstance(value, type) and _takes_three(value):
         return value
     raise ValueError(f"{brief(value)} is not a function verify(arguments, key, fault), nor a mapping such as {_LIKE}")
 
@@ -103,6 +103,8 @@ def _read_tool(written: Mapping[Any, Any]) -> VerifyTool:
     happened_if, none_if = ((written[name],) if name in written else () for name in ("happened_if", "none_if"))
     if not (happened_if or none_if):
         raise ValueError("say what the answer means: happened_if, none_if or both")
+    if happened_if == none_if:
+        raise ValueError("happened_if and none_if are the same, so no answer could tell: change or drop one")
     for name in ("happened_if", "none_if"):
         _check_pattern(name, written.get(name))
     if value is not None:

@@ -23,7 +23,9 @@ def list_mistakes(found: Sequence[_Mistake], models: Sequence[type[BaseModel]]) 
         found, models = [{**one, "loc": one["loc"][1:]} for one in _of_form(found, best)], [best]
     known = [name for model in models for name in model.model_fields]
     return [
-        {"pointer": _pointer(one["loc"]), "detail": _detail(one, known)} for one in found if not _is_other_form(one, found)
+        {"pointer": _pointer(one["loc"]), "detail": _detail(one, known)}
+        for one in found
+        if not _is_other_form(one, found)
     ]
 
 
@@ -53,8 +55,10 @@ def _detail(one: _Mistake, known: Sequence[str]) -> str:
 def _is_other_form(one: _Mistake, found: Sequence[_Mistake]) -> bool:
     """True for "not a text" where the value is an object whose fields have mistakes of their own."""
     place = one["loc"]
-    return bool(place) and _is_form(place[-1]) and any(
-        other["loc"][: len(place) - 1] == place[:-1] and len(other["loc"]) > len(place) for other in found
+    return (
+        bool(place)
+        and _is_form(place[-1])
+        and any(other["loc"][: len(place) - 1] == place[:-1] and len(other["loc"]) > len(place) for other in found)
     )
 
 
