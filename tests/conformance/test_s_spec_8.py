@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from prometheus_client import CollectorRegistry
 from tests.fakes import INVALID, OFTEN, TIMEOUT, Scripted, Takes, records, virtual
 
 from failsoft import Runtime
+from failsoft.prometheus import PrometheusCollector
 
 SEVEN = (
     "error_count",
@@ -62,3 +64,19 @@ async def test_8_2_turn_trace_recording() -> None:
     assert printed.items() <= record.items()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", record["timestamp"])
     assert datetime.fromisoformat(record["timestamp"]).tzinfo == UTC
+
+
+@virtual
+async def test_8_1_the_metrics_keep_their_names_in_prometheus() -> None:
+    rt = Runtime()
+    registry = CollectorRegistry()
+    registry.register(PrometheusCollector(rt))
+    rt.add(Scripted(TIMEOUT, "flights", INVALID, *[TIMEOUT] * 5), id="flight_search")
+    for _ in range(4):
+        await rt.call("flight_search")
+    figures = rt.metrics("flight_search")
+    exported = {name: registry.get_sample_value(f"failsoft_{name}", {"tool": "flight_search"}) for name in SEVEN}
+    assert exported == {name: figures[name] for name in SEVEN}
+    assert figures["circuit_breaker_opens"] == 1
+    moved = {"tool": "flight_search", "from": "closed", "to": "open"}
+    assert registry.get_sample_value("failsoft_breaker_transitions_total", moved) == 1
