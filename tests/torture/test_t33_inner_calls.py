@@ -380,6 +380,47 @@ def test_t33_a_task_that_acts_while_a_retry_is_waited_for_ends_the_retries() -> 
     assert outcome.fault.effect == "unknown"
 
 
+REPEATABLE = (calls_it, calls_it_by_name, calls_one_that_blocks, opens_a_turn, uses_an_executor)
+
+
+@pytest.mark.parametrize("how", ["guarded", "by name", "in a turn", "in a turn's body"])
+@pytest.mark.parametrize("way", REPEATABLE)
+@pytest.mark.parametrize("outer", [{"idempotent": False}, {"idempotent": True}, {}], ids=str)
+def test_t33_a_repeatable_write_inside_allows_a_retry_but_no_claim_that_nothing_happened(
+    outer: dict[str, Any], way: Any, how: str
+) -> None:
+    async def run() -> tuple[Any, list[str]]:
+        world = World({"idempotent": True})
+
+        @world.rt.tool(**outer, retry=RETRY, breaker=OFTEN)
+        async def travel() -> None:
+            if not world.paid:
+                await way(world)
+            raise REFUSED
+
+        return await outcome_of(world.rt, travel, how), world.paid
+
+    outcome, paid = asyncio.run(run())
+    assert (len(paid), outcome.attempts) == (1, 4)
+    assert outcome.fault.effect == "unknown"
+
+
+def test_t33_a_repeatable_write_submitted_to_the_turn_from_inside_a_tool_counts() -> None:
+    async def run() -> Any:
+        world = World({"idempotent": True})
+        async with world.rt.turn() as turn:
+
+            @world.rt.tool(idempotent=False, retry={"max_attempts": 1})
+            async def travel() -> None:
+                await turn.call("pay")
+                raise REFUSED
+
+            turn.call(travel, id="it")
+        return turn.report.outcomes["it"]
+
+    assert asyncio.run(run()).fault.effect == "unknown"
+
+
 @pytest.mark.parametrize("way", [calls_it, leaves_a_task_that_runs, opens_a_turn])
 def test_t33_inner_reads_change_nothing(way: Any) -> None:
     async def run() -> Any:

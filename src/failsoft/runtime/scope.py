@@ -21,6 +21,7 @@ class Caller(Protocol):
 
     acted: bool  # a call inside it may have had an effect that must not be had twice
     wrote: bool  # that call was of a tool known to write
+    changed: bool  # a call inside it may have acted, but may be repeated
     inside: set[object]  # calls and functions inside it that have not ended
 
 
@@ -108,9 +109,9 @@ def made_call_of(light: LightAttempt) -> Any:
 
 
 def report_inner_write(light: LightAttempt, tool: Any) -> None:
-    """Let the call around a fast attempt know of a write inside the attempt."""
+    """Let the call around a fast attempt know of an effect inside the attempt."""
     made = made_call_of(light)
-    if made is not None and made.wrote:
+    if made is not None and (made.wrote or made.changed):
         made.report_effect(tool, "unknown")
 
 
@@ -122,18 +123,18 @@ def watch_alone() -> LightAttempt:
 class CallElsewhere:
     """The call of another process whose tool runs in this one: inner calls report here what they did."""
 
-    __slots__ = ("acted", "inside", "wrote")
+    __slots__ = ("acted", "changed", "inside", "wrote")
 
     is_turn: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.acted = self.wrote = False
+        self.acted = self.changed = self.wrote = False
         self.inside: set[object] = set()
 
     @property
     def may_have_acted_inside(self) -> bool:
-        """True if an inner call may have had an effect that must not be had twice, or may still have one."""
-        return self.acted or bool(self.inside)
+        """True if an inner call may have had an effect, or may still have one."""
+        return self.acted or self.changed or bool(self.inside)
 
     def full_call(self) -> Caller:
         """Return this call."""

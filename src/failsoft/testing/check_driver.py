@@ -278,7 +278,8 @@ class _ReplayedCall(Call):
     report_effect: Any = _hidden("report_effect")
     write_record: Any = _hidden("write_record")
     wrote: Any = _hidden("wrote")
-    HIDDEN: ClassVar = ("abandoned", "acted", "inside", "write_record", "wrote")
+    changed: Any = _hidden("changed")
+    HIDDEN: ClassVar = ("abandoned", "acted", "changed", "inside", "write_record", "wrote")
 
     @classmethod
     def of(cls, call: Call, tool: Any) -> _ReplayedCall:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from failsoft import Code, Verified, classify
+from failsoft import Code, NothingDone, Verified, classify
 from failsoft.core.effects.read_back import MOST_NODES, MissingArgumentError, fill_in_arguments, judge
 from failsoft.core.model.verify_tool import read_verify
 
@@ -83,6 +83,37 @@ def test_a_failure_of_the_reading_tool_can_be_an_answer(pattern: Any) -> None:
     assert answer(fault=NOT_FOUND, none_if=[None, pattern]) == Verified.none()
     down = answer(fault=DOWN, none_if=pattern, happened_if="*")
     assert (down.answer, down.reason.startswith("get_order failed: UNAVAILABLE")) == ("unknown", True)
+
+
+class OrderNotFoundError(Exception):
+    """Named like an answer of the other side, but made here."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(2, "No such file or directory", "orders.db"),
+        ModuleNotFoundError("No module named 'orders'"),
+        ProcessLookupError(3, "No such process"),
+        OrderNotFoundError("7"),
+        RuntimeError("template not found"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_local_failure_of_the_reading_tool_shows_nothing(error: Exception) -> None:
+    fault = classify(error)
+    codes = {"$failed": [*Code]}
+    for pattern in ({"none_if": codes}, {"happened_if": codes}, {"none_if": [[], codes]}):
+        found = answer(fault=fault, **pattern)
+        assert found.answer == "unknown"
+        assert "a local error, not an answer of the other side" in found.reason
+
+
+@pytest.mark.parametrize(
+    "error", [NothingDone("no such order", code="NOT_FOUND"), RuntimeError("404 Not Found"), "HTTP 404"], ids=str
+)
+def test_a_stated_failure_of_the_reading_tool_is_an_answer(error: Any) -> None:
+    assert answer(fault=classify(error), none_if={"$failed": "NOT_FOUND"}) == Verified.none()
 
 
 def test_nothing_but_the_code_matches_a_failure() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 NO_PROGRESS_AFTER: Final = 5  # identical calls with an unchanged result
 NO_PROGRESS_WINDOW: Final = 60.0  # seconds
-MOST_NODES: Final = 2_000  # values inside a value that gets a fingerprint
+MOST_NODES: Final = 1_000  # values inside a value that gets a fingerprint
 MOST_CHARACTERS: Final = 1_000_000  # of all texts in it
 DEEPEST: Final = 32
 

@@ -9,16 +9,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from failsoft.core.model.effect import BELIEVED
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.verified import NO_VALUE, Verified
-from failsoft.core.model.verify_tool import FAILED, VerifyTool, read_codes
+from failsoft.core.model.verify_tool import FAILED, VerifyTool, find_codes, read_codes
 from failsoft.core.redact.sanitise import sanitise
 
 _LONGEST = 1_000_000  # characters of a text that is read as JSON
 MOST_NODES: Final = 100_000  # values in an answer: reading more would hold up the event loop
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 _NO_MATCH: Final = object()
+_UNSTATED: Final = (
+    " (a local error, not an answer of the other side: let the tool return a value, raise the service's own error, or "
+    "raise failsoft.NothingDone with this code)"
+)
 
 
 class MissingArgumentError(LookupError):
@@ -56,7 +61,11 @@ def judge(
 
 def unread(spec: VerifyTool, fault: Fault) -> Verified:
     """The answer if the reading tool failed, and that shows nothing; or if it did not run at all."""
-    return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}"))
+    said = any(
+        fault.code in read_codes(codes) for one in (*spec.happened_if, *spec.none_if) for codes in find_codes(one)
+    )
+    why = _UNSTATED if said and fault.source not in BELIEVED else ""
+    return Verified.unknown(sanitise(f"{spec.tool} failed: {fault.code}: {fault.message}{why}"))
 
 
 def _is_too_large(value: Any) -> bool:
@@ -138,7 +147,8 @@ def _first_match(pattern: Any, values: Sequence[Any], fault: Fault | None) -> An
 
 
 def _has_failed(pattern: Mapping[str, Any], fault: Fault) -> bool:
-    return FAILED in pattern and fault.code in read_codes(pattern[FAILED])
+    """True if the reading tool failed as the pattern says, and the other side said so: a missing local file shows nothing."""
+    return FAILED in pattern and fault.source in BELIEVED and fault.code in read_codes(pattern[FAILED])
 
 
 class _Item:

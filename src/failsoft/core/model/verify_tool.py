@@ -7,7 +7,8 @@ Patterns
 - A mapping matches a mapping that has all its keys with matching values, and a list of which one item matches.
 - A list matches if one of its entries does. ``[]`` matches only an empty list.
 - ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches what is equal to it.
-- ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes.
+- ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes, and the other
+  side said so (a status, a provider's code) or the tool itself (``NothingDone``). A local error shows nothing.
 - ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. A text that begins with a dollar sign is written
   with two.
 """
@@ -119,7 +120,7 @@ def _check_pattern(name: str, pattern: Any) -> None:
     for key in _find_keys(pattern):
         if key != FAILED and key.startswith("$") and (close := did_you_mean(key, (FAILED,))):
             raise ValueError(f"{name}: {brief(key)} is not known{close}")
-    for codes in _find_codes(pattern):
+    for codes in find_codes(pattern):
         _check_codes(name, codes)
 
 
@@ -131,15 +132,16 @@ def _check_codes(name: str, codes: Any) -> None:
         raise ValueError(f"{name}: {FAILED}: {wrong}") from None
 
 
-def _find_codes(pattern: Any) -> Iterator[Any]:
+def find_codes(pattern: Any) -> Iterator[Any]:
+    """Yield what a pattern has under ``$failed``."""
     if isinstance(pattern, Mapping):
         if FAILED in pattern:
             yield pattern[FAILED]
         for part in pattern.values():
-            yield from _find_codes(part)
+            yield from find_codes(part)
     elif isinstance(pattern, list | tuple):
         for part in pattern:
-            yield from _find_codes(part)
+            yield from find_codes(part)
 
 
 def _find_keys(pattern: Any) -> Iterator[str]:

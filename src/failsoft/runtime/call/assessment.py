@@ -123,6 +123,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
         family,
         evidence,
         bool(entered) and call.may_have_written_inside,
+        call.changed,
     ))  # fmt: skip
 
 

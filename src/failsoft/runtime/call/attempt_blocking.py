@@ -118,7 +118,7 @@ def _wait_watched(
     """Wait like ``_wait``. False also if the tool has made no progress for too long."""
     report_at = real_time() + LONG
     while True:
-        now, left = real_time(), LONG  # until a thread begins
+        now, left = real_time(), min(timeout, activity.idle, LONG)  # until a thread begins
         if begun:
             left = min(begun[0] + timeout, activity.heard + activity.idle) - now
             if left <= 0 and not activity.over:

@@ -80,6 +80,7 @@ class Call:
         "by_agent",
         "caller",
         "caller_id",
+        "changed",
         "end_recorded",
         "failed_at",
         "hinted_wait",
@@ -168,6 +169,7 @@ class Call:
         self.span: CallSpan | None = None  # its instruments; None: it has none
         self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
         self.wrote = False  # that call was of a tool known to write
+        self.changed = False  # a call inside one of its attempts may have acted, but may be repeated
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
         self.caller: Caller | None = (
             None  # a call that it is made from, and is no child of: only its effect counts there
@@ -268,7 +270,7 @@ class Call:
         return parameter is not None and parameter not in self.kwargs and (self.key is None or self.key_made)
 
     def report_effect(self, tool: Tool, effect: Effect) -> None:
-        """Report to the outer call that ``tool`` may have acted, unless the tool is safe to repeat."""
+        """Report to the outer call that ``tool`` may have acted, unless the tool only reads."""
         if effect == "none":
             return
         caller = self.outer or self.caller
@@ -278,6 +280,8 @@ class Call:
             caller.acted = caller.wrote = True
         elif not tool.safe_to_repeat:
             caller.acted = True
+        elif not tool.only_reads or (self.changed and not tool.has_said_safe):
+            caller.changed = True
 
     @property
     def is_inner(self) -> bool:

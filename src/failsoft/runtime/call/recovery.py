@@ -262,6 +262,8 @@ class Recovery(Verification):
             call.failed_at = standing.now
         candidate.family = standing.family
         candidate.wrote |= standing.wrote
+        if standing.changed and (self._checked is None or self._checked.answer != "none"):
+            self._effect = worst_effect((self._effect, "unknown"))
         if not self._options.policies:
             return None
         from failsoft.core.resilience.policy import match  # start-up: most runtimes have no policies

@@ -159,6 +159,7 @@ class Standing(NamedTuple):
     family: Family | None  # of the error, in the recovery memory
     evidence: Evidence | None  # of that family
     wrote: bool  # a known write inside the attempt may have acted
+    changed: bool  # a call inside may have acted that may be repeated: it does not keep the tool from being repeated
 
 
 class FindFallbacks(NamedTuple):
@@ -344,7 +345,7 @@ class Escalate(NamedTuple):
 make_classify: Callable[[tuple[Candidate, AttemptResult]], Classify] = maker(Classify)
 make_assess: Callable[[tuple[Candidate, Fault, bool | None, Ticket | None, Result, bool]], Assess] = maker(Assess)
 make_standing: Callable[
-    [tuple[float, CircuitState, bool, float | None, bool, float, Family | None, Evidence | None, bool]], Standing
+    [tuple[float, CircuitState, bool, float | None, bool, float, Family | None, Evidence | None, bool, bool]], Standing
 ] = maker(Standing)
 make_spend: Callable[[tuple[Candidate, Fault, Exception | None]], Spend] = maker(Spend)
 make_emit: Callable[[tuple[str, Tool, dict[str, Any]]], Emit] = maker(Emit)

@@ -37,7 +37,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
 
     async def by_name(kwargs: Mapping[str, Any], id: int, ticket: Ticket) -> Outcome[Any]:
         outer = scope()
-        if outer is not None and not (type(outer) is list and tool.safe_to_repeat):  # awaited in another scope
+        if outer is not None and not (type(outer) is list and tool.only_reads):  # awaited in another scope
             return without_frames(await rt.runner.run(rt.runner.open_call(tool, (), dict(kwargs), now(), id)))
         started, running = now(), None
         box: LightAttempt = [None, id, started, site, (), kwargs, outer]

@@ -53,7 +53,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
-        if ticket is None or (outer is not None and not (type(outer) is list and tool.safe_to_repeat)):
+        if ticket is None or (outer is not None and not (type(outer) is list and tool.only_reads)):
             shut = tool.cached_refusal
             if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)
@@ -130,7 +130,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
-        if ticket is None or not simple or (outer is not None and not (type(outer) is list and tool.safe_to_repeat)):
+        if ticket is None or not simple or (outer is not None and not (type(outer) is list and tool.only_reads)):
             shut = tool.cached_refusal
             if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
                 raise CircuitOpen(refused)

@@ -67,6 +67,7 @@ class Tool:
         "kind",
         "known_errors",
         "label",
+        "only_reads",
         "options",
         "queue",
         "rate_buckets",
@@ -100,6 +101,7 @@ class Tool:
         self.effect_source: EffectSource
         self.effect_reason: str
         self.safe_to_repeat: bool | None  # None: not declared
+        self.only_reads: bool  # a call of it never counts as an effect of the call around it
         self._take_effect(know_effect(options, undeclared="as_specified"))  # registration reads the description, too
         self.health = ToolHealth(options.breaker)
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
@@ -191,6 +193,7 @@ class Tool:
 
     def _take_effect(self, known: KnownEffect) -> None:
         self.effect, self.effect_source, self.effect_reason, self.safe_to_repeat = known
+        self.only_reads = known.effect == "read" and known.safe is True
 
     def _choose_fast_path(self) -> None:
         self.known_errors = {} if self._retries_fast() else None

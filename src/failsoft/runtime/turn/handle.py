@@ -105,10 +105,14 @@ class Handle(core.Node, Generic[T]):
             call.timeout, call.retry, call.key = timeout, retry, key
 
     def report_effect_to(self, caller: Caller) -> None:
-        """Report effects to the call whose tool submitted this one. Until it has ended they are unknown."""
+        """Report effects to the call whose tool submitted this one. Until it has ended they are unknown.
+
+        One that may be repeated is not waited for.
+        """
         self.terms = (*self.terms[:2], False)
         self.full_call().caller = caller
-        caller.inside.add(self)
+        if acts_anew(self.tool, self.call):
+            caller.inside.add(self)
 
     @property
     def turn(self) -> HandleOwner:
@@ -208,6 +212,14 @@ def has_acted(handle: Handle[Any]) -> bool:
     return outcome.fault is None or outcome.fault.effect != "none"
 
 
+def has_changed(handle: Handle[Any]) -> bool:
+    """True if the call may have had an effect, though it may be repeated."""
+    outcome = handle.outcome
+    if outcome is None or handle.tool.only_reads:
+        return False
+    return outcome.fault is None or outcome.fault.effect != "none"
+
+
 def acts_anew(tool: Tool, call: Call | None) -> bool:
     """True if the call, made a second time, may act a second time."""
     if call is not None:
@@ -221,6 +233,8 @@ def report_ends(caller: Caller, handles: Iterable[Handle[Any]]) -> None:
         if has_acted(handle):
             caller.acted = True
             caller.wrote |= handle.full_call().writes_anew
+        elif has_changed(handle):
+            caller.changed = True
 
 
 def explain_missing(error: BaseException | None) -> None:

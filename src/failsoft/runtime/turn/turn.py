@@ -45,7 +45,6 @@ from failsoft.runtime.turn.handle import (
     Handle,
     Outcomes,
     TurnCallKeywords,
-    acts_anew,
     explain_missing,
     report_ends,
 )
@@ -153,7 +152,7 @@ class Turn(TurnState):
             self._context = context
             self._submitter = find_caller()
         handle.context = self._context
-        if self._submitter is not None and acts_anew(found, handle.call):
+        if self._submitter is not None and not found.only_reads:
             handle.report_effect_to(self._submitter)
         commands: Sequence[Command[Handle[Any]]] = ()
         if self.machine.no_failure_yet:
