@@ -15,6 +15,7 @@ from tests.fakes import ONCE, records, virtual
 
 import failsoft
 from failsoft import Runtime, ToolTimeout
+from failsoft.runtime.call.thread_attempt import ThreadAttempt
 from failsoft.runtime.execution import clock as clocks
 from failsoft.testing import virtual_time
 
@@ -446,3 +447,31 @@ async def test_the_manifest_can_say_it() -> None:
     outcome = await rt.call("work")
     assert outcome.fault is not None
     assert outcome.fault.message == "No progress for 2s"
+
+
+def test_a_blocking_caller_is_answered_at_the_idle_timeout_also_if_the_thread_begins_late() -> None:
+    rt = Runtime()
+    hung, release = threading.Event(), threading.Event()
+
+    def start_late(run: Any) -> Any:  # the caller waits already when the tool begins
+        def begin(*args: Any) -> Any:
+            time.sleep(0.05)
+            return run(*args)
+
+        return begin
+
+    def pay() -> None:
+        hung.set()
+        release.wait(5)
+
+    rt.add(pay, idempotent=False, idle_timeout="150ms", timeout="10s")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ThreadAttempt, "_begin", start_late(ThreadAttempt._begin))
+        began = time.monotonic()
+        outcome = rt.call_sync("pay", {})
+        taken = time.monotonic() - began
+    release.set()
+    assert hung.is_set()
+    assert outcome.fault is not None
+    assert (outcome.attempts, outcome.fault.rule, outcome.fault.effect) == (1, "idle_timeout", "unknown")
+    assert taken < 0.8
