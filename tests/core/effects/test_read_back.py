@@ -118,7 +118,8 @@ def test_a_stated_failure_of_the_reading_tool_is_an_answer(error: Any) -> None:
 
 def test_nothing_but_the_code_matches_a_failure() -> None:
     for pattern in ("*", None, {}, [], {"status": "paid"}):
-        assert answer(fault=NOT_FOUND, none_if=pattern, happened_if=pattern).answer == "unknown"
+        assert answer(fault=NOT_FOUND, none_if=pattern).answer == "unknown"
+        assert answer(fault=NOT_FOUND, happened_if=pattern).answer == "unknown"
 
 
 def test_two_patterns_that_both_match_say_nothing() -> None:
