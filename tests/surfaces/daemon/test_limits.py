@@ -155,3 +155,19 @@ async def test_a_misspelt_parameter_is_refused(open_daemon: Any, method: str, pa
 async def test_events_of_a_type_that_this_version_does_not_know_can_be_asked_for(open_daemon: Any) -> None:
     async with open_daemon() as asked, asked.client() as client:
         assert (await client.get("/v1/events?type=Xylophone")).json()["events"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"tool": "get_x", "error": "503", "tool": "pay"}',
+        '{"tool": "get_x", "error": {"message": "no", "body": [{"tool": 1, "\\u0074ool": 2}]}}',
+    ],
+)
+@real
+async def test_a_body_with_a_key_twice_is_refused_by_the_name_of_the_key(open_daemon: Any, body: str) -> None:
+    async with open_daemon() as asked, asked.client() as client:
+        answer = await client.post("/v1/errors", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "'tool'" in answer.json()["errors"][0]["detail"]

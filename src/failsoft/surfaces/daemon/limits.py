@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.body_mistakes import list_mistakes
 from failsoft.surfaces.daemon.problems import Problem
 
@@ -77,8 +79,28 @@ def is_deep(body: bytes) -> bool:
     return False
 
 
+def refuse_repeated_keys(body: bytes) -> None:
+    """Raise if an object of a JSON text has a key twice: readers differ in which of the values they take."""
+    try:
+        json.loads(body, object_pairs_hook=_refuse_repeated)
+    except ValueError:  # not JSON: ``parse`` says where
+        return
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) == len(pairs):
+        return
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            detail = sanitise(f"the key {name[:200]!r} is there more than once")
+            raise Problem(422, "an object in the body has a key more than once", errors=[{"detail": detail}])
+        seen.add(name)
+
+
 def parse(adapter: TypeAdapter[T], body: bytes, models: Sequence[type[BaseModel]] = ()) -> T:
     """Parse and check a body of one of these forms; a mistake is named by its place, and its value is not repeated."""
+    refuse_repeated_keys(body)
     try:
         return adapter.validate_json(body or b"null")
     except ValidationError as error:
