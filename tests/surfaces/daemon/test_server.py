@@ -255,3 +255,20 @@ def test_tls_is_spoken_with_a_certificate(serve: Start, tmp_path: Path) -> None:
     assert served.url.startswith("https://")
     with served.client(verify=ssl.create_default_context(cafile=tmp_path / "cert.pem")) as client:
         assert client.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("tool", ["get_out", "get_interrupted"])
+def test_a_turn_whose_tool_exits_does_not_end_the_daemon(serve: Start, tmp_path: Path, tool: str) -> None:
+    manifest = tmp_path / "failsoft.yaml"
+    manifest.write_text(
+        f"tools:\n  {tool}: {{entrypoint: {{function: 'tests.surfaces.daemon.tools_of_tests:{tool}'}}}}\n"
+    )
+    served = serve("--manifest", str(manifest))
+    with served.client() as client:
+        answer = client.post("/v1/turns", json={"id": "t1", "plan": {"calls": [{"tool": tool}]}})
+        assert answer.status_code == 200
+        report = answer.json()["report"]
+        assert report["results"] == {}, report
+        assert client.get("/v1/status").status_code == 200
+        assert client.post("/v1/errors", json=BODY).status_code == 200
+    assert served.end() == 0

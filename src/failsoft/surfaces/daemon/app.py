@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -53,9 +53,10 @@ def build_app(
     for spec in ROUTES:
         by_path.setdefault(spec.path, {})[spec.method] = spec
     ordered = sorted(by_path.items(), key=lambda item: item[0].endswith("{id:path}"))  # an id may contain slashes
-    routes = [Route(path, _Endpoint(daemon, specs), include_in_schema=False) for path, specs in ordered]
+    endpoints = {path: _Endpoint(daemon, specs) for path, specs in ordered}
+    routes = [Route(path, endpoint, include_in_schema=False) for path, endpoint in endpoints.items()]
     router = Router(routes, redirect_slashes=False, default=_not_found, lifespan=lifespan)
-    return Access(_ProblemAnswers(router), tokens, options or AccessOptions(), clock)
+    return Access(_ProblemAnswers(_FixedPaths(endpoints, router)), tokens, options or AccessOptions(), clock)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,6 +93,18 @@ class _Endpoint:
         response.headers.setdefault("cache-control", "no-store")
         response.headers.setdefault("x-content-type-options", "nosniff")
         await response(scope, receive, send)
+
+
+class _FixedPaths:
+    """Finds paths without an id at once; the router tries one pattern after the other."""
+
+    def __init__(self, endpoints: Mapping[str, ASGIApp], router: ASGIApp) -> None:
+        self._fixed = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._fixed.get(scope["path"]) if scope["type"] == "http" else None
+        await (endpoint or self._router)(scope, receive, send)
 
 
 class _ProblemAnswers:

@@ -9,6 +9,7 @@ Rules
 - There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them, or takes
   nothing for ``SEND_SECONDS``, is dropped; its last id is where it can resume.
 - While there are no clients, nothing is read.
+- A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval: other requests are answered between.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from failsoft.analysis.source import EventFilter
@@ -32,6 +33,8 @@ KEPT: Final = 64  # batches
 MOST_EVENTS: Final = 2_000  # of one batch
 MOST_CLIENTS: Final = 256
 SEND_SECONDS: Final = 10.0
+GROUP: Final = 5  # clients that get a batch at the same time
+SPREAD: Final = 0.6  # of the interval
 _FARTHEST: Final = 2**62
 
 Positioned = tuple[int, Mapping[str, Any]]
@@ -89,7 +92,7 @@ class Feed:
         self._interval = interval
         self._batches: deque[Batch] = deque(maxlen=KEPT)
         self._position = 0
-        self._news: asyncio.Event = asyncio.Event()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # clients that have every batch so far
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self.clients = 0
@@ -151,7 +154,7 @@ class Feed:
                 return
             batch = next((each for each in self._batches if each.last > position), None)
             if batch is None:
-                await self._news.wait()
+                await self._next_batch()
                 continue
             yield position, batch
             position = batch.last
@@ -179,19 +182,40 @@ class Feed:
             if rows:
                 self._batches.append(Batch(self._position, rows))
                 self._position = rows[-1][0]
-                self._wake()
+                await self._release()
             if len(rows) < MOST_EVENTS:
-                await asyncio.sleep(self._interval)
+                await asyncio.sleep(self._interval * (1 - SPREAD) if rows else self._interval)
         self._task = None
 
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    async def _next_batch(self) -> None:
+        news = asyncio.get_running_loop().create_future()
+        self._waiting[news] = None
+        try:
+            await news
+        finally:
+            del self._waiting[news]
+
+    async def _release(self) -> None:
+        """Let the waiting clients take the new batch, a group at a time."""
+        waiting = [*self._waiting]
+        groups = [waiting[first : first + GROUP] for first in range(0, len(waiting), GROUP)]
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        for number, group in enumerate(groups, 1):
+            _wake(group)
+            due = begun + self._interval * SPREAD * number / len(groups)
+            await asyncio.sleep(max(0.0, due - loop.time()))
 
     def close(self) -> None:
         """End all streams."""
         self.closed = True
-        self._wake()
+        _wake(self._waiting)
+
+
+def _wake(waiting: Iterable[asyncio.Future[None]]) -> None:
+    for news in waiting:
+        if not news.done():
+            news.set_result(None)
 
 
 def find_latest(store: Store) -> int:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -25,6 +27,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from failsoft.errors import FailsoftError
 from failsoft.surfaces.daemon.daemon import Daemon
+
+T = TypeVar("T")
+log = logging.getLogger("failsoft")
 
 HEAD_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 60
@@ -96,6 +101,35 @@ class DaemonServer(uvicorn.Server):
         """Stop taking reports, end the streams, then end the rest."""
         self._daemon.stop()
         await super().shutdown(sockets)
+
+
+def run_server(main: Coroutine[Any, Any, T], is_listening: Callable[[], bool]) -> T:
+    """Run the daemon to its end, whatever its tools raise.
+
+    ``SystemExit`` and ``KeyboardInterrupt`` in any task stop the event loop. Once the daemon listens, neither comes from a
+    signal (``capture_signals``), only from a tool: its task has ended with it, and the loop goes on.
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(main)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt) as error:
+                if task.done() or not is_listening():
+                    raise
+                log.warning("a tool raised %s: the daemon goes on", type(error).__name__)
+
+
+def shorten_collections() -> None:
+    """Let the garbage collector look through new objects only, until millions of them have been made.
+
+    With the usual thresholds all objects of the process are looked through every second or so under load, which stops every
+    request for 100 ms and more. Modules are never garbage, and reports are freed without the collector.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(2_000, 5, 1_000)
 
 
 def make_server(app: ASGIApp, daemon: Daemon, options: ServerOptions) -> DaemonServer:
