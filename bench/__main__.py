@@ -87,7 +87,9 @@ def tables_of_fresh_process(name: str, plan: Plan) -> list[dict[str, Any]]:
 def renew(earlier: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
     """Update an earlier run with newly measured tables; the page says which ones are from another moment."""
     newer = {table["name"]: table for table in again["tables"]}
+    known = {table["name"] for table in earlier["tables"]}
     tables = [newer.get(table["name"], table) for table in earlier["tables"]]
+    tables += [table for name, table in newer.items() if name not in known]  # a scenario newer than that run
     return {**earlier, "tables": tables, "again": sorted({*earlier.get("again", ()), *newer})}
 
 

@@ -106,6 +106,16 @@ def test_some_tables_of_an_earlier_run_can_be_measured_again() -> None:
     assert "Measured again later, at another load: S1." in page.page({**run, "machine": machine})
 
 
+def test_a_scenario_that_an_earlier_run_lacks_is_added() -> None:
+    newer = {"name": "S13", "title": "t", "columns": [], "rows": [], "skipped": {}}
+
+    run = bench.renew({"machine": {}, "tables": _run(1.0)}, {"machine": {}, "tables": [newer]})
+
+    assert run["tables"] == [*_run(1.0), newer]
+    machine = bench.describe() | {"load_after": 3.0}
+    assert "## S13: t" in page.page({**run, "machine": machine})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [["S2"], ["S2", "S8"]])
 def test_scenarios_do_not_share_a_process(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

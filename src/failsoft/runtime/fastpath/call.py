@@ -11,12 +11,13 @@ from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt_blocking import run_function
 from failsoft.runtime.call.attempt_on_loop import run_coroutine
 from failsoft.runtime.call.first_attempt import misfit_result, value_result
-from failsoft.runtime.call.model import UNNOTICED, Invoke
+from failsoft.runtime.call.model import Invoke
 from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
+from failsoft.runtime.fastpath.success import end_call, end_inner_attempt
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
@@ -69,13 +70,12 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                 and tool.closed_ticket is ticket
                 and (type(value) in PLAIN_TYPES or is_plain(type(value)))
             ):
-                if outer is None:  # FAST: the record in place saves 600 instructions (of 8,200 in S2).
+                if outer is not None:
+                    end_inner_attempt(trace, tool, box, ended)
+                else:  # FAST: ``record_success`` in place saves 2,600 of 18,800 instructions.
                     pending.append((success, ended, tool_id, id, None, started))
-                else:
-                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
-                    report_inner_write(box, tool)
-                if len(pending) > trace.limit:
-                    trace.drain()
+                    if len(pending) > trace.limit:
+                        trace.drain()
                 return succeed(id, tool_id, value, 1, taken, label)
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
@@ -147,21 +147,10 @@ def is_fast_eligible(rt: AwaitedCallServices, call: Call) -> bool:
 
 def succeed_fast(rt: AwaitedCallServices, call: Call, started: float, ended: float, value: Any) -> Outcome[Any]:
     """Return the outcome of a plain call that succeeded at once."""
-    tool, trace, parent = call.tool, rt.log.trace, call.parent
-    call.report_effect(tool, "happened")
-    turn_id = None if call.turn is None else call.turn.id
-    if parent is None and started - call.started < UNNOTICED:
-        trace.record((CALL_SUCCEEDED, ended, tool.id, call.raw_id, turn_id, started))
-    else:
-        parent_id = None if parent is None else parent.id
-        trace.record((CALL_SUCCEEDED, ended, tool.id, call.id, turn_id, started, call.started, parent_id))
-    if len(trace.pending) > trace.limit:
-        trace.drain()
+    end_call(rt.log.trace, call, started, ended)
+    outcome = succeed(call.raw_id, call.tool.id, value, 1, ended - call.started, call.tool.label)
     if call.thread is not None:
         rt.books.conversations.note_success(call)  # a concurrent call may have made notes
-        repeats = rt.books.conversations.note_value(call, value)
-        if repeats:
-            outcome = succeed(call.raw_id, tool.id, value, 1, ended - call.started, tool.label)
+        if repeats := rt.books.conversations.note_value(call, value):
             outcome.set_repeats(repeats)
-            return outcome
-    return succeed(call.raw_id, tool.id, value, 1, ended - call.started, tool.label)
+    return outcome

@@ -20,7 +20,8 @@ from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish, step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.scope import ASKED, SCOPE, call_of, made_call_of, name_of, report_inner_write, reset_variable
+from failsoft.runtime.fastpath.success import end_inner_attempt
+from failsoft.runtime.scope import ASKED, SCOPE, call_of, made_call_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -88,13 +89,12 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 and tool.closed_ticket is ticket
                 and (type(value) in PLAIN_TYPES or is_plain(type(value)))
             ):
-                if outer is None:  # FAST: the record in place saves 600 instructions (of 8,200 in S2).
+                if outer is not None:
+                    end_inner_attempt(trace, tool, box, ended)
+                else:  # FAST: ``record_success`` in place saves 2,500 of 12,400 instructions.
                     pending.append((success, ended, tool.id, id, None, started))
-                else:
-                    pending.append((CALL_SUCCEEDED, ended, tool.id, id, None, started, started, name_of(outer)))
-                    report_inner_write(box, tool)
-                if len(pending) > trace.limit:
-                    trace.drain()
+                    if len(pending) > trace.limit:
+                        trace.drain()
                 return value
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
@@ -157,13 +157,12 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         else:
             ended = now()
             if tool.closed_ticket is ticket and (type(value) in PLAIN_TYPES or _is_finished(type(value))):
-                if outer is None:  # FAST: the record in place saves 600 of 8,200 instructions.
+                if outer is not None:
+                    end_inner_attempt(trace, tool, box, ended)
+                else:  # FAST: ``record_success`` in place saves 2,500 of 9,600 instructions.
                     pending.append((success, ended, tool_id, id, None, started))
-                else:
-                    pending.append((CALL_SUCCEEDED, ended, tool_id, id, None, started, started, name_of(outer)))
-                    report_inner_write(box, tool)
-                if len(pending) > trace.limit:
-                    trace.drain()
+                    if len(pending) > trace.limit:
+                        trace.drain()
                 return value
             call = call_of(box)
             first = value_result(rt, call, started, ended, value)

@@ -189,7 +189,7 @@ class Scheduler:
                             and tool.closed_ticket is ticket
                             and (type(value) in PLAIN_TYPES or is_plain(type(value)))
                         ):
-                            # FAST: the record in place saves 600 instructions (of 8,200 in S2).
+                            # FAST: ``record_success`` in place saves 100 of 4,260 instructions.
                             record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
                             if len(pending) > trace.limit:
                                 trace.drain()

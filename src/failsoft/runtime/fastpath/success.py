@@ -1,0 +1,48 @@
+"""The success epilogue: the record of a call that succeeded at its first attempt, for all attempts of the fast path.
+
+A call outside of other calls and without a wait is *plain*. Three attempts (two guarded functions, a call by name) and the
+scheduler keep a copy of the plain record in place, and say what it saves. Outside of turns the copy also marks its record, so
+that a batch of such records of one tool is counted at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.call.model import UNNOTICED
+from failsoft.runtime.scope import name_of, report_inner_write
+
+if TYPE_CHECKING:
+    from failsoft.observe.recorder import Recorder
+    from failsoft.runtime.call.model import Call
+    from failsoft.runtime.scope import LightAttempt
+    from failsoft.runtime.tools.tool import Tool
+
+
+def record_success(
+    trace: Recorder, tool: Tool, id: str | int, turn_id: str | None, began: float, started: float, ended: float,
+    parent_id: str | None,
+) -> None:  # fmt: skip
+    """Record a success. The call ``began``, and waited until its attempt ``started``."""
+    if parent_id is None and started - began < UNNOTICED:
+        trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
+    else:
+        trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started, began, parent_id))
+    if len(trace.pending) > trace.limit:
+        trace.drain()
+
+
+def end_inner_attempt(trace: Recorder, tool: Tool, box: LightAttempt, ended: float) -> None:
+    """Record the success of a fast attempt inside another, whose call then knows of a write inside this one."""
+    id, started, outer = box[1], box[2], box[6]
+    record_success(trace, tool, id, None, started, started, ended, name_of(outer))
+    report_inner_write(box, tool)
+
+
+def end_call(trace: Recorder, call: Call, started: float, ended: float) -> None:
+    """Record the success of a whole call, which the call around it then knows of."""
+    tool, parent, turn = call.tool, call.parent, call.turn
+    call.report_effect(tool, "happened")
+    id, parent_id = (call.raw_id, None) if parent is None else (call.id, parent.id)
+    record_success(trace, tool, id, None if turn is None else turn.id, call.started, started, ended, parent_id)
