@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class Caller(Protocol):
-    """A call from whose tool other calls are made."""
+    """A call with a tool that makes other calls."""
 
     acted: bool  # a call inside it may have had an effect that must not be had twice
     wrote: bool  # that call was of a tool known to write
@@ -34,7 +34,7 @@ class Scope(Protocol):
         """The call; None for the body of a turn."""
 
     def step_out(self, tool: object, started: float) -> Scope | None:
-        """The scope around this one if it is inside the attempt of ``tool`` that began then, else this one."""
+        """The scope around this one if it is inside the attempt of ``tool`` that began at ``started``, else this one."""
 
 
 class CountsSuccess(Protocol):
@@ -162,7 +162,7 @@ def find_scope() -> Scope | None:
 
 
 def find_caller() -> Caller | None:
-    """The call from whose tool this is asked.
+    """Return the call of the tool that runs here.
 
     None in the body of a turn: the turn itself reports what its calls did.
     """
@@ -206,7 +206,7 @@ def reset_variable(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 
 def step_out(tool: object, started: float) -> None:
-    """Leave the calls and turns under way inside an attempt of ``tool`` that began then and has been abandoned."""
+    """Leave the calls and turns inside an abandoned attempt: that of ``tool`` which began at ``started``."""
     scope = SCOPE.get()
     while scope is not None:
         around = _step_out_light(scope, tool, started) if isinstance(scope, list) else scope.step_out(tool, started)

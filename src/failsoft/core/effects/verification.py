@@ -92,7 +92,7 @@ def without_value(verified: Verified, reason: str) -> Verified:
 
 
 def fault_after(fault: Fault, verified: Verified) -> Fault:
-    """Return the fault with the effect that was found out, on the author's word."""
+    """Return the fault with the effect that ``verify`` reported."""
     return fault if verified.answer == "unknown" else fault._replace(effect=verified.answer, source="stated")
 
 

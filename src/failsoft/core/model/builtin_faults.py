@@ -53,7 +53,7 @@ NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested ca
 _TIMEOUTS = frozenset({TOOL_TIMEOUT, IDLE_TIMEOUT})
 _LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT, RATE_LIMIT})
 
-REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for escalating it: S-tests 5.2
+REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # why the tool is escalated; quoted text
 
 _NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "

@@ -38,7 +38,7 @@ def error_result(rt: AttemptServices, call: Call, started: float, error: Excepti
 
 
 def value_result(rt: AttemptServices, call: Call, started: float, ended: float, value: Any) -> AttemptResult:
-    """The result of a first attempt that returned a value on the fast path, too late or one that needs a check."""
+    """The result of a first attempt on the fast path with a value that came too late or must be checked."""
     if ended - started > call.tool.timeout:
         return blocked_loop_result(rt, call, call.tool, started, ended, call.tool.configured_timeout)
     return AttemptResult(started, ended, value, fault=unawaited(call.tool, value))

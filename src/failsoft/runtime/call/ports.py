@@ -83,7 +83,7 @@ class Tools(Protocol):
 
 
 class Judgement(Protocol):
-    """The user's say in failures: a handler, policies, a memory."""
+    """The user's influence on decisions about failures: a handler, policies, a memory."""
 
     @property
     def handler(self) -> Handler | None: ...

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RateBuckets:
-    """A tool's rate, and what is left of it."""
+    """The rate limit of a tool, and the tokens left."""
 
     __slots__ = ("_full_at", "rate")
 
@@ -20,7 +20,7 @@ class RateBuckets:
         self._full_at: dict[str | None, float] = {}  # by tenant
 
     def take(self, tenant: str | None, now: float) -> float:
-        """Take the next token; return the seconds until it is there."""
+        """Take the next token; return the seconds until the token is available."""
         bucket, wait = rate_limit.take(self._full_at.get(tenant, rate_limit.FULL), self.rate, now=now)
         self._full_at[tenant] = bucket
         if len(self._full_at) > rate_limit.MOST_BUCKETS:
