@@ -900,7 +900,7 @@ MORE_TURNS: list[tuple[Body, str, str]] = [
     (id_twice, "call id 'a' is taken", "give each call its own"),
     (text_as_flag, "required: 'no' is neither true nor false", ""),
     (depends_on_one, "write a list of handles or ids", "depends_on=[…]"),
-    (awaited_outcome, "Outcome can't be used in 'await'", ""),
+    (awaited_outcome, "Outcome", "await"),  # Python's own words, which differ between its versions
 ]
 
 

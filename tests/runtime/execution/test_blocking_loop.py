@@ -147,7 +147,7 @@ def test_the_loop_of_a_thread_is_not_made_the_current_one() -> None:
         thread.start()
         thread.join()
         run_here(running())
-        assert asyncio.get_event_loop_policy().get_event_loop() is mine
+        assert asyncio.get_event_loop() is mine
     finally:
         asyncio.set_event_loop(None)
         mine.close()
