@@ -230,7 +230,6 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what tools have left on a loop, and close it. Waits ``PATIENCE`` at most, and for no threads."""
-
     tasks = asyncio.all_tasks(loop)  # asked before the loop runs: from 3.14, a running loop lists its own thread's tasks only
 
     async def end() -> None:
