@@ -225,7 +225,8 @@ class PageRun:
         kept = {name: value for name, value in os.environ.items() if name in _READERS_OWN}
         ended = subprocess.run(
             ["sh", "-c", command],
-            env={**kept, "PATH": path, "PYTEST_ADDOPTS": "-p no:langsmith_plugin"},  # it warns on 3.14 when it is loaded
+            # langsmith's pytest plugin warns on Python 3.14 when it is loaded
+            env={**kept, "PATH": path, "PYTEST_ADDOPTS": "-p no:langsmith_plugin"},
             capture_output=True,
             text=True,
             check=False,

@@ -230,7 +230,8 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what tools have left on a loop, and close it. Waits ``PATIENCE`` at most, and for no threads."""
-    tasks = asyncio.all_tasks(loop)  # asked before the loop runs: from 3.14, a running loop lists its own thread's tasks only
+    # Ask before the loop runs: from Python 3.14 on, a running loop lists only the tasks of its own OS thread.
+    tasks = asyncio.all_tasks(loop)
 
     async def end() -> None:
         for task in tasks:
