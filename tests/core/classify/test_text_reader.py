@@ -69,6 +69,7 @@ def test_words_in_the_wrong_place(text: str, classification: str, code: str) -> 
         ("connect ETIMEDOUT 10.0.0.1:443", "DEADLINE_EXCEEDED", "none"),
         ("read ECONNRESET", "UNAVAILABLE", "unknown"),
         ("getaddrinfo EAI_AGAIN api.example.org", "UNAVAILABLE", "none"),
+        ("UND_ERR_HEADERS_TIMEOUT", "DEADLINE_EXCEEDED", "unknown"),
         # Go
         ("dial tcp 10.0.0.1:443: i/o timeout", "DEADLINE_EXCEEDED", "none"),
         ("context deadline exceeded", "DEADLINE_EXCEEDED", "unknown"),
@@ -101,6 +102,10 @@ def test_transient_in_other_languages(text: str, code: str, effect: str) -> None
     ("text", "code", "category"),
     [
         ("getaddrinfo ENOTFOUND api.example.org", "NOT_FOUND", "tool_misconfigured"),
+        ("UNABLE_TO_VERIFY_LEAF_SIGNATURE", "FAILED_PRECONDITION", "tool_misconfigured"),
+        ("UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "FAILED_PRECONDITION", "tool_misconfigured"),
+        ("CERT_NOT_YET_VALID", "FAILED_PRECONDITION", "tool_misconfigured"),
+        ("ERR_TLS_CERT_ALTNAME_INVALID", "FAILED_PRECONDITION", "tool_misconfigured"),
         ("x509: certificate signed by unknown authority", "FAILED_PRECONDITION", "tool_misconfigured"),
         ("spawn npx ENOENT", "NOT_FOUND", "tool_unavailable"),
         ("bash: frob: command not found", "NOT_FOUND", "tool_unavailable"),

@@ -313,9 +313,9 @@ PHRASES: tuple[Phrase, ...] = (
     # --- trust ---
     Phrase(
         "certificate",
-        "anch cert host issu pkix self",
+        "anch cert host issu leaf pkix self",
         r"known hosts\b|host key (?:verification|for|mismatch|is not)|certificate (?:verify|verification|has|is|was|signed|expired|required|unknown|common|subject|chain|invalid|error|validation|could not|cannot)"
-        r"|self[- ]signed|local issuer|(?:invalid|untrusted|expired|bad|insecure|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted)"
+        r"|self[- ]signed|local issuer|issuer cert|leaf signature|hostname mismatch|(?:invalid|untrusted|expired|bad|insecure|verify the first) certificate|\bcert (?:has|is|common|authority|date|invalid|expired|verify|untrusted|not yet|altname)"
         r"|certification path|certificate\W{0,3}$|certificate verify|trust anchor|ssl certificate|pkix path",
         "certificate",
         firm=True,
@@ -536,8 +536,8 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase("tool timeout", "tool", r"^(?:\w+ ){0,4}tool timeout after \d", "tool_timeout", firm=True),
     Phrase(
         "read timeout",
-        "read",
-        r"read(?:ing)? (?:operation )?(?:timed out|time ?out)\b",
+        "body head read",
+        r"(?:read(?:ing)?|headers|body) (?:operation )?(?:timed out|time ?out)\b",
         "timeout",
         firm=True,
     ),
