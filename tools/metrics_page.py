@@ -86,7 +86,7 @@ MEANINGS = {
     "orphaned_count": "Attempts that still ran after their deadline, or their caller's cancellation.",
     "loop_blocked_count": "How often an async tool kept the event loop past its own deadline.",
     "late_result_count": "Results that came after the turn had gone on without them.",
-    "escalation_count": "Failures that somebody has to know about.",
+    "escalation_count": "Failures that an operator must know about.",
     "loops_prevented": "Calls of a model that went in circles, answered without running the tool.",
     "kill_count": "Attempts whose process was killed.",
 }

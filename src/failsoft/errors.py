@@ -1,6 +1,6 @@
 """The exceptions that failsoft raises. Inside, failures are values (``Outcome``); only the public edge raises.
 
-``CallFailed`` and its kinds carry the whole ``Outcome``; ``ManifestError``, ``TurnError`` and ``LedgerError`` are the caller's to mend.
+``CallFailed`` and its kinds carry the whole ``Outcome``; ``ManifestError``, ``TurnError`` and ``LedgerError`` are for the caller to fix.
 The classes are defined in ``core.model``; this is the place to import them from.
 """
 

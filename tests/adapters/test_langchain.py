@@ -636,7 +636,7 @@ def test_metadata_that_are_not_options_are_rejected_with_advice(metadata: Any) -
 
 @pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, None])
 def test_an_argument_that_is_not_a_runtime_is_rejected_at_once(given: Any) -> None:
-    with pytest.raises(FailsoftError, match=r"is no Runtime: write FailsoftMiddleware\(rt\)"):
+    with pytest.raises(FailsoftError, match=r"is not a Runtime: write FailsoftMiddleware\(rt\)"):
         FailsoftMiddleware(given)
 
 

@@ -754,8 +754,8 @@ def test_two_tools_of_one_name_have_a_timeout_each() -> None:
 @pytest.mark.parametrize(
     ("agent", "runtime", "options", "says"),
     [
-        (Agent(name="a"), "failsoft.yaml", {}, "'failsoft.yaml' is no Runtime: write guard_agent(agent, rt)"),
-        (Runtime(), Agent(name="a"), {}, "is no Runtime: write guard_agent(agent, rt)"),
+        (Agent(name="a"), "failsoft.yaml", {}, "'failsoft.yaml' is not a Runtime: write guard_agent(agent, rt)"),
+        (Runtime(), Agent(name="a"), {}, "is not a Runtime: write guard_agent(agent, rt)"),
         ([Agent(name="a")], Runtime(), {}, "is not an Agent"),
         (Agent(name="a"), Runtime(), {"thread": "chat-42"}, "thread='chat-42': expected a function"),
     ],

@@ -210,7 +210,7 @@ def test_nothing_to_run(nothing: Any) -> None:
 
 
 def test_a_value_that_is_not_a_tool_call_is_rejected() -> None:
-    with pytest.raises(TypeError, match="is no tool call: hand over message.tool_calls"):
+    with pytest.raises(TypeError, match="is not a tool call: pass message.tool_calls"):
         run(runtime(), {"name": "weather"})
 
 
@@ -218,15 +218,15 @@ def test_a_value_that_is_not_a_tool_call_is_rejected() -> None:
     "whole", [{"role": "assistant", "tool_calls": []}, SimpleNamespace(tool_calls=[]), "Sunny.", 5], ids=repr
 )
 def test_a_whole_message_instead_of_its_tool_calls_is_rejected(whole: Any) -> None:
-    with pytest.raises(TypeError, match=re.escape(f"{whole!r} is no tool call: hand over message.tool_calls")):
+    with pytest.raises(TypeError, match=re.escape(f"{whole!r} is not a tool call: pass message.tool_calls")):
         asyncio.run(run_tool_calls(runtime(), whole))
 
 
 @pytest.mark.parametrize("given", ["failsoft.yaml", Runtime, []])
 def test_an_argument_that_is_not_a_runtime_is_rejected(given: Any) -> None:
-    with pytest.raises(FailsoftError, match=r"is no Runtime: write run_tool_calls\(rt, message.tool_calls\)"):
+    with pytest.raises(FailsoftError, match=r"is not a Runtime: write run_tool_calls\(rt, message.tool_calls\)"):
         asyncio.run(run_tool_calls(given, [chat("weather", {"city": "Bern"})]))
-    with pytest.raises(FailsoftError, match=r"is no Runtime: write close_tool_calls\(rt, message.tool_calls\)"):
+    with pytest.raises(FailsoftError, match=r"is not a Runtime: write close_tool_calls\(rt, message.tool_calls\)"):
         close_tool_calls(given, [chat("weather", {"city": "Bern"})])
 
 

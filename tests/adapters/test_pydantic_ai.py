@@ -860,7 +860,10 @@ RUNTIME: Any = Runtime()
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: Failsoft("failsoft.yaml"), "'failsoft.yaml' is no Runtime: write Failsoft(rt), where rt = Runtime()"),
+        (
+            lambda: Failsoft("failsoft.yaml"),
+            "'failsoft.yaml' is not a Runtime: write Failsoft(rt), where rt = Runtime()",
+        ),
         (
             lambda: Failsoft(RUNTIME, tool_failed="permanant"),
             "tool_failed: 'permanant' is not one of never, permanent, always; did you mean permanent?",

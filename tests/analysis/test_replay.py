@@ -46,7 +46,7 @@ async def test_policies_are_looked_for_in_the_book() -> None:
     rt, events = await record(policies=[POLICY])
     assert all(each.same for each in replay(events, rt.policies))
     [decision] = [each for each in replay(events) if each.same is None]
-    assert (decision.tool_id, decision.not_comparable) == ("mail", "policy 'never mind' is not at hand")
+    assert (decision.tool_id, decision.not_comparable) == ("mail", "policy 'never mind' is not available")
 
 
 @virtual
@@ -83,9 +83,7 @@ def test_any_difference_counts() -> None:
 def test_events_without_their_grounds_are_marked_and_other_events_are_ignored() -> None:
     shared = {"event_type": "CallRefused", "seq": 1, "reason": "circuit open", "decision": "fail_gracefully"}
     replayed = replay([shared, {"event_type": "CallSucceeded"}, {"event_type": "CallRefused", "seq": 2}])
-    assert [(each.same, each.not_comparable) for each in replayed] == [
-        (None, "the event does not say what it rested on")
-    ]
+    assert [(each.same, each.not_comparable) for each in replayed] == [(None, "the event does not record its reasons")]
 
 
 # --- cascades ---------------------------------------------------------------------------------------------------------
@@ -158,4 +156,4 @@ async def test_cascades_without_their_grounds_are_marked() -> None:
         event.pop("defaults", None)
     not_comparable = [each for each in replay_cascades(events) if each.same is None]
     assert {each.call_id for each in not_comparable} == {"skips", "matters", "welcome", "runs", "half", "chain"}
-    assert {each.not_comparable for each in not_comparable} == {"the event does not say what it rested on"}
+    assert {each.not_comparable for each in not_comparable} == {"the event does not record its reasons"}

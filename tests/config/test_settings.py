@@ -113,7 +113,7 @@ async def test_mistakes_in_calls_and_at_the_end() -> None:
             turn.call("search", {}, defaults=[1])  # type: ignore[typeddict-item]
     assert turn.report.outcomes == {}
     with pytest.raises(
-        ManifestError, match="plan: 3 is none: give a mapping, YAML or JSON text, or the path of a file"
+        ManifestError, match="plan: 3 is not a plan: give a mapping, YAML or JSON text, or the path of a file"
     ):
         await rt.run_plan(3)
     with pytest.raises(ManifestError, match="flush: patience: 'soon' is not a duration"):

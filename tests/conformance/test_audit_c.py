@@ -165,9 +165,9 @@ def test_c6_asking_for_the_health_of_a_tool_that_is_not_a_fallback_is_an_error()
     rt = Runtime()
     rt.add(Scripted(1), id="primary", fallbacks=["backup"])
     rt.add(Scripted(1), id="backup")
-    with pytest.raises(failsoft.FailsoftError, match="other is no fallback of primary: its fallbacks are backup"):
+    with pytest.raises(failsoft.FailsoftError, match="other is not a fallback of primary: its fallbacks are backup"):
         rt.health("other", fallback_of="primary")
-    with pytest.raises(failsoft.FailsoftError, match="backup is no fallback of nowhere"):
+    with pytest.raises(failsoft.FailsoftError, match="backup is not a fallback of nowhere"):
         rt.health("backup", fallback_of="nowhere")
 
 

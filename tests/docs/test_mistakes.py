@@ -120,7 +120,7 @@ RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime({"tools": {"a": {"entrypoint": {"function": "m.f"}}}}), "is not an import path", "module:name"),
     (lambda: Runtime({"tools": {"a": {"retry": 3}}}), "retry: 3 is not a mapping", 'like {"max_attempts": 3}'),
     (lambda: Runtime({"tool": {"a": {"timeout": "3s"}}}), "tool.a: is not known here", "write tools instead of tool"),
-    (lambda: Runtime({"calls": []}), "this is a plan", "a manifest says what tools there are"),
+    (lambda: Runtime({"calls": []}), "this is a plan", "a manifest lists tools"),
     (lambda: Runtime({"version": 2}), "version: 2 is not a version", "write 1"),
     (lambda: Runtime(store="failsoft.db"), "store: 'failsoft.db' is not known", "sqlite:///path/to/file.db"),
     (lambda: Runtime(store_required=True), "there is no store", 'store="sqlite:///failsoft.db"'),
@@ -452,12 +452,12 @@ def test_a_runtime_made_outside_of_virtual_time(caplog: pytest.LogCaptureFixture
 @pytest.mark.parametrize(
     ("plan", "wrong", "right"),
     [
-        (3, "plan: 3 is none", "give a mapping"),
+        (3, "plan: 3 is not a plan", "give a mapping"),
         ({"tools": {}}, "this is a manifest", "a plan lists calls"),
         ({"calls": [{"tol": "a"}]}, "calls[0].tol: is not known here", "did you mean tool?"),
-        ({"calls": [{"tool": "a", "args": {"x": {"$ref": "b"}}}]}, "depends on b, which is no call", "name the id"),
+        ({"calls": [{"tool": "a", "args": {"x": {"$ref": "b"}}}]}, "depends on b, which is not a call", "name the id"),
         ({"calls": [{"tool": "a", "args": {"x": {"$ref": 3}}}]}, "is not the id of a call", "write a text"),
-        ({"calls": [{"id": "a", "tool": "a"}, {"id": "a", "tool": "a"}]}, "a is there twice", "its own id"),
+        ({"calls": [{"id": "a", "tool": "a"}, {"id": "a", "tool": "a"}]}, "a is used twice", "its own id"),
         ({"calls": [{"id": "a", "tool": "a", "args": {"x": {"$ref": "a"}}}]}, "wait for each other", "drop one"),
         ({"calls": {"tool": "a"}}, "is not a list", "in brackets"),
         ("nowhere.yaml", "nowhere.yaml: cannot be read", "No such file"),
@@ -523,9 +523,9 @@ def middleware_without_runtime() -> None:
     ("mistake", "wrong", "right"),
     [
         (capability, "a Runtime cannot be called", "capabilities=[Failsoft(rt)]"),
-        (agent_without_runtime, "'rt' is no Runtime", "guard_agent(agent, rt)"),
-        (middleware_without_runtime, "'rt' is no Runtime", "FailsoftMiddleware(rt)"),
-        (lambda: run_tool_calls("rt", []), "'rt' is no Runtime", "run_tool_calls(rt,"),  # type: ignore[arg-type]
+        (agent_without_runtime, "'rt' is not a Runtime", "guard_agent(agent, rt)"),
+        (middleware_without_runtime, "'rt' is not a Runtime", "FailsoftMiddleware(rt)"),
+        (lambda: run_tool_calls("rt", []), "'rt' is not a Runtime", "run_tool_calls(rt,"),  # type: ignore[arg-type]
     ],
 )
 def test_adapters(mistake: Callable[[], Any], wrong: str, right: str) -> None:
@@ -693,7 +693,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Runtime("tools:\n  a: {}\n"), "got the text of a manifest", "give the path of its file, or a mapping"),
     (lambda: Runtime(store="sqlite:///:memory:"), "keeps nothing", 'write "memory:"'),
     (lambda: Runtime({"tools": {"a": {"overrides": []}}}), "overrides: is not known here", "write classification"),
-    (lambda: runtime().run_plan([{"tool": "get_price"}]), "is none", '{"calls": […]}'),
+    (lambda: runtime().run_plan([{"tool": "get_price"}]), "is not a plan", '{"calls": […]}'),
     (plan_with(defaults={"ctiy": "x"}), "get_hotel has no parameter 'ctiy'", "did you mean city?"),
     (plan_with(arguments={"city": "x"}), "arguments: is not known here", "write args"),
     (lambda: classify(ValueError), "expected an exception or its text", "got"),  # type: ignore[arg-type]
@@ -964,7 +964,7 @@ def a_policy_named_twice() -> None:
         (an_outcome_equals_a_value, "an Outcome never equals a value", "outcome.value"),
         (a_report_as_condition, "every TurnReport is true", "if not report.failures"),
         (lambda: runtime().run_plan({"calls": []}), "plan: there are no calls in it", "nothing runs"),
-        (a_policy_named_twice, "policies: 'x' is there twice", "its own name"),
+        (a_policy_named_twice, "policies: 'x' is used twice", "its own name"),
         (a_plan_of_faults_that_is_dropped, "FaultPlan.wrap(get_price) returned a function that was dropped", "rt.add("),
     ],
 )

@@ -159,7 +159,7 @@ def test_the_tools_option_checks_that_entrypoints_exist(entrypoint: str, said: s
     [
         ("idempotency_key: order", "idempotency_key: the function has no parameter 'order' to receive it"),
         ("isolation: process", "isolation: <lambda> cannot run in a process"),
-        ("output: {type: arry}", "output: is no JSON Schema: $.type: 'arry' is not one of"),
+        ("output: {type: arry}", "output: is not a JSON Schema: $.type: 'arry' is not one of"),
     ],
 )
 def test_an_option_that_does_not_fit_the_function_is_reported_with_its_field(option: str, said: str) -> None:

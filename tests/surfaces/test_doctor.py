@@ -1,4 +1,4 @@
-"""``failsoft doctor``: it finds what is broken, and says how to mend it."""
+"""``failsoft doctor``: it finds what is broken, and says how to fix it."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_a_tool_that_is_not_there_is_a_failure_of_its_calls_only() -> None:
         ({}, ("--manifest", "other.yaml"), "other.yaml: cannot be read: No such file or directory"),
         ({"plan.yaml": None}, (), "plan.yaml: cannot be read: No such file or directory"),
         ({"plan.yaml": "calls: {"}, (), "plan.yaml:1:"),
-        ({"plan.yaml": "tools: {}"}, (), "plan.yaml:1:1: this is a manifest, it says what tools there are"),
+        ({"plan.yaml": "tools: {}"}, (), "plan.yaml:1:1: this is a manifest, which lists tools"),
         ({"plan.yaml": "calls: [{id: a, tool: deny, depends_on: [a]}]"}, (), "plan.yaml:1:"),
         ({"tools_of_test_run.py": "def search(:"}, (), "tools_of_test_run.py:1: SyntaxError: invalid syntax"),
         ({"tools_of_test_run.py": "raise OSError('no licence')"}, (), "tools_of_test_run.py:1: OSError: no licence"),

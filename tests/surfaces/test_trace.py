@@ -164,7 +164,7 @@ def test_replay(store: str, tmp_path: Path) -> None:
     assert {decision["recorded"]["strategy"] for decision in told["decisions"]} == {"retry", "escalate"}
     assert "2 of 2 decisions came out the same" in invoke("replay", "one", "--store", store).stdout
     shown = invoke("replay", "two", "--store", store)
-    assert (shown.exit_code, "policy 'mind the down' is not at hand" in shown.stdout) == (0, True)
+    assert (shown.exit_code, "policy 'mind the down' is not available" in shown.stdout) == (0, True)
     with_book = data("replay", "two", "--manifest", str(tmp_path / "failsoft.yaml"), "--store", store)
     assert (with_book["same"], with_book["untold"]) == (True, 0)
 

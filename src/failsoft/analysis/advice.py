@@ -36,7 +36,7 @@ def advise(waterfall: Waterfall, events: Sequence[Record]) -> Iterator[str]:
         *_repeated_calls(events),
     ]
     least = max(LEAST, SHARE * waterfall.duration)
-    yield from (said for saved, said in sorted(found, key=lambda each: -each[0]) if saved >= least)
+    yield from (sentence for saved, sentence in sorted(found, key=lambda each: -each[0]) if saved >= least)
 
 
 def _rows(waterfall: Waterfall) -> list[Row]:
@@ -113,12 +113,12 @@ def _doomed_retries(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
 
 def _cut_retries(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
     """Calls whose retries ended because of ``max_total_time`` before their attempts were used up."""
-    told: set[object] = set()
+    reported: set[object] = set()
     for event in events:
         why = str(event.get("no_retry") or "")
         tool = event.get("tool_id")
-        if event.get("event_type") == "ToolError" and tool not in told and why.startswith(CUT_OFF):
-            told.add(tool)
+        if event.get("event_type") == "ToolError" and tool not in reported and why.startswith(CUT_OFF):
+            reported.add(tool)
             yield float("inf"), f"The retries of {tool} ended early: {why}. A longer `max_total_time` allows more."
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _DECIDED = ("ToolError", "CallRefused", "CallHeld")
 _CLOSE = 0.001  # seconds: events record delays in milliseconds
-_NO_GROUNDS = "the event does not say what it rested on"
+_NO_GROUNDS = "the event does not record its reasons"
 
 Record = Mapping[str, Any]
 
@@ -98,7 +98,7 @@ def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:
 def _decide(event: Record, policies: tuple[Policy, ...]) -> tuple[Decision | None, str]:
     named = event.get("policy")
     if named is not None and all(policy.name != named for policy in policies):
-        return None, f"policy {named!r} is not at hand"
+        return None, f"policy {named!r} is not available"
     try:
         return decide(rebuild(event, policies)), ""
     except (KeyError, TypeError, ValueError):

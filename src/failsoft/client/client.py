@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A connection to a daemon. ``token`` is by default that of the environment (FAILSOFT_TOKEN)."""
+    """A connection to a daemon. ``token`` defaults to the one in the environment (FAILSOFT_TOKEN)."""
 
     def __init__(
         self,

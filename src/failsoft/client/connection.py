@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("failsoft")
 
 LARGEST_ANSWER = 8_000_000  # bytes
-_SHOWN = 300  # characters of an answer that is no problem document
+_SHOWN = 300  # characters of an answer that is not a problem document
 
 
 class DaemonError(FailsoftError):
@@ -89,7 +89,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def find_token(given: str | None) -> str:
-    """Return the token that is given, or that of the environment."""
+    """Return the given token, or the one in the environment."""
     if given is not None and not isinstance(given, str):
         raise ManifestError(f"token: expected the daemon's token as a text, got {type(given).__name__}")
     token = given or os.environ.get("FAILSOFT_TOKEN")
@@ -100,7 +100,7 @@ def find_token(given: str | None) -> str:
             raise ManifestError(f"FAILSOFT_TOKEN_FILE: {path} has no token ({type(error).__name__})") from None
     if not token:
         raise ManifestError(
-            "the daemon wants a token: set FAILSOFT_TOKEN or FAILSOFT_TOKEN_FILE, or give token=… to a client "
+            "the daemon needs a token: set FAILSOFT_TOKEN or FAILSOFT_TOKEN_FILE, or give token=… to a client "
             "(failsoft token add makes one)"
         )
     token = token.strip()
@@ -213,9 +213,9 @@ def read_answer(status: int, content: bytes) -> Any:
             raise DaemonError("the answer is not JSON", status)
         return value
     problem = value if isinstance(value, dict) else {}
-    said = problem.get("detail") or problem.get("title") or content[:_SHOWN].decode("utf-8", "replace")
+    message = problem.get("detail") or problem.get("title") or content[:_SHOWN].decode("utf-8", "replace")
     kind = DaemonUnavailable if status in (429, 502, 503, 504) else DaemonError
-    raise kind(sanitise(f"{status}: {said}"), status, problem)
+    raise kind(sanitise(f"{status}: {message}"), status, problem)
 
 
 _NOT_JSON: Any = object()

@@ -59,7 +59,7 @@ class EventReporter:
         self._next = 0.0  # when the daemon may be asked again
         self.sent = 0
         self.dropped = 0  # events that the daemon never got
-        self._told = 0  # drops that it knows of
+        self._reported = 0  # drops that it knows of
 
     def _name(self) -> None:
         """Name this process; a forked child numbers its events like its parent, so it needs another name."""
@@ -75,7 +75,7 @@ class EventReporter:
         self._client = None
         self._waiting.clear()
         self._pause = self._next = 0.0
-        self.sent = self.dropped = self._told = 0
+        self.sent = self.dropped = self._reported = 0
 
     def write(self, batch: Sequence[Event], /) -> None:
         """Send the events, and those that still wait."""
@@ -124,9 +124,9 @@ class EventReporter:
             self._client = httpx.Client(**self._options)
             weakref.finalize(self, self._client.close)
         dropped = self.dropped
-        body = {"source": self.source, "events": part, "dropped": dropped - self._told}
+        body = {"source": self.source, "events": part, "dropped": dropped - self._reported}
         send(self._client, "POST", "/v1/events", body, None, TIMEOUT)
-        self._told = dropped
+        self._reported = dropped
 
     def _postpone(self, error: DaemonUnavailable) -> None:
         if not self._pause:

@@ -49,13 +49,13 @@ class EventMessages:
         except ValueError:
             events = None
         if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-            raise DaemonError(f"{self._host} sent a message that is no list of events")
+            raise DaemonError(f"{self._host} sent a message that is not a list of events")
         return events
 
     def refuse(self, status: int, content: bytes) -> NoReturn:
-        """Raise for an answer that is no stream."""
+        """Raise for an answer that is not a stream."""
         read_answer(status, content)
-        raise DaemonError(f"{self._host} answered {status} and no stream", status)
+        raise DaemonError(f"{self._host} answered {status} instead of a stream", status)
 
     def end(self) -> NoReturn:
         """Raise: the daemon has ended the stream."""

@@ -47,7 +47,7 @@ _BREAKER = BreakerOptions(failure_threshold=FAILURES, timeout=PAUSE)
 class RemoteHandler:
     """Asks a daemon what to do about a failure: ``Runtime(error_handler="https://…")``.
 
-    ``token`` is that of the daemon, by default that of the environment (FAILSOFT_TOKEN).
+    ``token`` is the daemon's; it defaults to the one in the environment (FAILSOFT_TOKEN).
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: Duration = "100ms") -> None:
@@ -60,7 +60,7 @@ class RemoteHandler:
         self._begin()
 
     def _begin(self) -> None:
-        """Make what a process needs for its requests: here, since it takes milliseconds."""
+        """Set up the connections of this process in advance: that takes milliseconds."""
         import httpx
 
         self._owner = os.getpid()
@@ -129,5 +129,5 @@ def _read_decision(answer: object, host: str) -> Decision:
         if not (decision.delay is None or (type(decision.delay) in (int, float) and math.isfinite(decision.delay))):
             raise ValueError(f"delay: {decision.delay!r:.40}")
     except Exception as error:
-        raise DaemonError(sanitise(f"{host} answered no decision: {type(error).__name__}: {error}")) from None
+        raise DaemonError(sanitise(f"{host} did not answer with a decision: {type(error).__name__}: {error}")) from None
     return decision._replace(reason=f"{sanitise(str(decision.reason))} (decided by {host})")

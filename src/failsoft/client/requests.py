@@ -115,7 +115,7 @@ def read_decision(answer: object) -> Decision:
     try:
         return Decision.from_dict(cast("Mapping[str, Any]", answer))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DaemonError(f"the answer is no decision: {type(error).__name__}: {error}") from None
+        raise DaemonError(f"the answer is not a decision: {type(error).__name__}: {error}") from None
 
 
 def read_advice(answer: Mapping[str, Any]) -> Advice:

@@ -87,10 +87,10 @@ def tool_options(fn: Callable[..., Any], id: str | None, options: Mapping[str, A
     name = given if given is not None else getattr(named, "__name__", None) or type(named).__name__
     place = place_of(named, name)
     layer = options if _is_native(options) else _parsed(options, place)
-    said = settings.tools.get(name)
+    entry = settings.tools.get(name)
     try:
         own = {**layer, "id": name}
-        return assemble(settings.defaults, effects_of(fn), own, {} if said is None else said.layer)
+        return assemble(settings.defaults, effects_of(fn), own, {} if entry is None else entry.layer)
     except (TypeError, ValueError) as error:
         raise ManifestError(f"{place}: {error}") from None
 
@@ -103,10 +103,10 @@ def effects_of(fn: Callable[..., Any]) -> Layer:
     options = getattr(getattr(found, "__failsoft__", None), "options", None)
     if not isinstance(options, ToolOptions):
         return {}
-    said = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key", "verify")}
+    declared = {name: getattr(options, name) for name in ("read_only", "idempotent", "idempotency_key", "verify")}
     if options.verify is not None:
-        said |= {name: getattr(options, name) for name in ("verify_delay", "verify_timeout", "verify_key")}
-    layer = {name: value for name, value in said.items() if value is not None and value is not False}
+        declared |= {name: getattr(options, name) for name in ("verify_delay", "verify_timeout", "verify_key")}
+    layer = {name: value for name, value in declared.items() if value is not None and value is not False}
     if options.idempotent is False:
         layer["idempotent"] = False
     return layer if options.requests == "one" else {**layer, "requests": options.requests}
@@ -136,7 +136,7 @@ def join_policies(manifest: tuple[Policy, ...], given: Iterable[Policy | Mapping
         from failsoft.core.resilience.policy import repeated_names
 
         for name in repeated_names(book):
-            log.warning("policies: %r is there twice: give each policy its own name, traces quote it", name)
+            log.warning("policies: %r is used twice: give each policy its own name, traces quote it", name)
     return book
 
 
@@ -236,11 +236,11 @@ def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
         )
 
 
-def merge_retry(options: ToolOptions, said: RetryOptions | Mapping[str, Any]) -> RetryOptions:
+def merge_retry(options: ToolOptions, own: RetryOptions | Mapping[str, Any]) -> RetryOptions:
     """Merge a call's own retry options into those of its tool."""
-    if isinstance(said, RetryOptions):
-        return said
-    return assemble({"id": options.id, "retry": options.retry}, _parsed({"retry": said}, options.id)).retry
+    if isinstance(own, RetryOptions):
+        return own
+    return assemble({"id": options.id, "retry": options.retry}, _parsed({"retry": own}, options.id)).retry
 
 
 def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:

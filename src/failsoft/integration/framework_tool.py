@@ -95,8 +95,8 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
     found = runtime._engine.toolbox.tools.get(tool)
     if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.introduced):
         return None
-    said = runtime._settings.tools.get(tool)
-    if said is not None and "timeout" in said.layer:
+    entry = runtime._settings.tools.get(tool)
+    if entry is not None and "timeout" in entry.layer:
         return None
     now = words.get("timeout")
     return None if now == (found.fn.declared or {}).get("timeout") else now
@@ -132,7 +132,7 @@ def read_metadata(tool: str, words: Any) -> Mapping[str, Any]:
 def require_runtime(runtime: object, right: str) -> None:
     """Raise if ``runtime`` is not a Runtime: now, not with the first call."""
     if not isinstance(runtime, Runtime):
-        raise FailsoftError(f"{runtime!r:.80} is no Runtime: write {right}, where rt = Runtime()")
+        raise FailsoftError(f"{runtime!r:.80} is not a Runtime: write {right}, where rt = Runtime()")
 
 
 def timeout_of(runtime: Runtime, tool: str) -> float | None:

@@ -84,7 +84,7 @@ class Delivery:
         self.failed = 0
         self.dropped = 0
         self.offered = 0  # events put, accepted or not
-        self._told = 0  # losses already reported by ``flush``
+        self._reported = 0  # losses already reported by ``flush``
         if ask is not None:
             self._start()
 
@@ -164,12 +164,12 @@ class Delivery:
 
         After a loss, the next ``flush`` (and every one already waiting) returns False; later ones do not.
         """
-        told = self._told
+        reported = self._reported
         if not self._is_taken(timeout):
             return False
         lost = self.losses
-        self._told = max(self._told, lost)
-        return lost == told
+        self._reported = max(self._reported, lost)
+        return lost == reported
 
     def _is_taken(self, timeout: float) -> bool:
         if threading.current_thread() is self._thread:

@@ -28,8 +28,8 @@ def capture(error: BaseException) -> Captured:
     link: BaseException | None = error
     while link is not None and len(links) < _LINKS and not any(link is one for one in links):
         links.append(link)
-        told = link.__cause__ is not None or link.__suppress_context__  # compare with None: it may define __bool__
-        link = link.__cause__ if told else link.__context__
+        has_cause = link.__cause__ is not None or link.__suppress_context__  # compare with None: it may define __bool__
+        link = link.__cause__ if has_cause else link.__context__
     return tuple((link, _places(link.__traceback__)) for link in links)
 
 
@@ -44,11 +44,11 @@ def render(captured: Captured) -> str:
 
 
 def _lines(error: BaseException, frames: Frames) -> list[str]:
-    said = sanitise(error, limit=_TEXT)
+    message = sanitise(error, limit=_TEXT)
     name = type(error).__qualname__
     head = "Traceback (most recent call last):\n"
     shown = traceback.StackSummary.from_list([(code.co_filename, line, code.co_name, None) for code, line in frames])
-    return [head, *shown.format(), f"{name}: {said}\n" if said else f"{name}\n"]
+    return [head, *shown.format(), f"{name}: {message}\n" if message else f"{name}\n"]
 
 
 def _places(trace: TracebackType | None) -> Frames:

@@ -70,7 +70,7 @@ class Recorder:
         self._monotonic = monotonic
         self._wall = wall
         self._lock = threading.RLock()
-        self._draining = self._again = False
+        self._draining = self._has_more = False
         self._moving: list[Raw] | None = None  # records on their way from ``pending`` to the ring
         self._count = 0
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # turns that keep their events
@@ -193,12 +193,12 @@ class Recorder:
     def _drain(self) -> bool:
         """Hand out the pending records; False if this thread is draining already. The lock is held."""
         if self._draining:
-            self._again = True
+            self._has_more = True
             return False
-        self._draining = self._again = True
+        self._draining = self._has_more = True
         try:
-            while self._again and self.pending:
-                self._again = False
+            while self._has_more and self.pending:
+                self._has_more = False
                 self._hand_out(self._take())
         finally:
             self._draining = False

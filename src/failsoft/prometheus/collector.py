@@ -72,7 +72,7 @@ class PrometheusCollector(Collector):
             self._sources[""] = _Source(runtime)
         self._labels = (RUNTIME,) if named else ()
         self._errors = dict.fromkeys(self._sources, 0)
-        self._told = False
+        self._complained = False
 
     def describe(self) -> Iterable[Metric]:
         """The families without values, so that a registry can refuse a second collector."""
@@ -104,8 +104,8 @@ class PrometheusCollector(Collector):
 
     def _complain(self, name: str, error: Exception) -> None:
         self._errors[name] += 1
-        if not self._told:
-            self._told = True
+        if not self._complained:
+            self._complained = True
             log.error("a scrape could not read the runtime; others go on\n%s", exception_text(error))
 
 

@@ -36,28 +36,28 @@ if TYPE_CHECKING:
 
 
 def call_for_model(
-    engine: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
+    services: Services, name: str, args: Mapping[str, Any], **options: Unpack[CallKeywords]
 ) -> Coroutine[Any, Any, Outcome[Any]]:
     """Call a tool that a model has asked for. A tool with an undeclared effect counts as a write."""
-    tool = engine.toolbox.tools.get(name)
+    tool = services.toolbox.tools.get(name)
     if tool is None:
-        return call_unknown_tool(engine, name, args, options.get("id"))
-    call = make_call(engine, count_as_write(tool), args, **options)
+        return call_unknown_tool(services, name, args, options.get("id"))
+    call = make_call(services, count_as_write(tool), args, **options)
     call.by_agent = True
-    return run(engine, call)
+    return run(services, call)
 
 
-async def call_unknown_tool(engine: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
+async def call_unknown_tool(services: Services, tool: Any, args: Any, id: str | None) -> Outcome[Any]:
     """The outcome of a call of a tool that does not exist."""
     if not isinstance(tool, str):
-        engine.toolbox.find(tool)  # raises for a function that is not a tool
+        services.toolbox.find(tool)  # raises for a function that is not a tool
     require_text_names(tool, id=id)
     turn = SCOPE.get()
-    if isinstance(turn, Turn) and turn.engine is engine and turn.loop is asyncio.get_running_loop():
+    if isinstance(turn, Turn) and turn.services is services and turn.loop is asyncio.get_running_loop():
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
-    fault = builtin_faults.unknown_tool(tool, engine.toolbox.tools)
-    call_id = mask_id(id) if id else engine.log.trace.number()
-    return await refuse_call(engine, call_id, builtin_faults.quote(tool), fault)
+    fault = builtin_faults.unknown_tool(tool, services.toolbox.tools)
+    call_id = mask_id(id) if id else services.log.trace.number()
+    return await refuse_call(services, call_id, builtin_faults.quote(tool), fault)
 
 
 call_unknown_tool.__qualname__ = "Runtime.call"  # shown in Python's warning if the await is forgotten
@@ -67,7 +67,7 @@ call_unknown_tool.__qualname__ = "Runtime.call"  # shown in Python's warning if 
 
 
 def make_framework_call(
-    engine: Services,
+    services: Services,
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
@@ -75,11 +75,11 @@ def make_framework_call(
     options: CallKeywords,
 ) -> Call:
     """Build a call of a framework's tool, in the agent's run. Declares the tool if it is not known yet."""
-    tool = engine.toolbox.tools.get(name)
+    tool = services.toolbox.tools.get(name)
     if tool is None:
-        declare(engine, settings, name, {})
-        tool = engine.toolbox.tools[name]
-    call = make_call(engine, tool if isinstance(tool, FrameworkTool) else FrameworkView(tool), args, **options)
+        declare(services, settings, name, {})
+        tool = services.toolbox.tools[name]
+    call = make_call(services, tool if isinstance(tool, FrameworkTool) else FrameworkView(tool), args, **options)
     call.by_agent = True
     run = turn if call.turn is None else call.turn
     if isinstance(run, AgentRun):
@@ -87,11 +87,11 @@ def make_framework_call(
     return call
 
 
-async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -> Outcome[Any]:
+async def run_framework_call(services: Services, call: Call, running: RunnerSet) -> Outcome[Any]:
     """Run a call with the functions that its framework gave for it."""
     token = RUNNING.set(running)
     try:
-        return _count_success(call, await engine.runner.run(call))
+        return _count_success(call, await services.runner.run(call))
     except ControlFlow as passing:
         passed = passing.error
     finally:
@@ -103,7 +103,7 @@ async def run_framework_call(engine: Services, call: Call, running: RunnerSet) -
 
 
 def run_framework_call_blocking(
-    engine: Services,
+    services: Services,
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
@@ -114,9 +114,9 @@ def run_framework_call_blocking(
     """``run_framework_call`` for frameworks that block; in a context of its own."""
     detach_from_turn()
     RUNNING.set(running)
-    call = make_framework_call(engine, settings, name, args, turn, options)
+    call = make_framework_call(services, settings, name, args, turn, options)
     try:
-        return _count_success(call, engine.runner.run_blocking(call))
+        return _count_success(call, services.runner.run_blocking(call))
     except ControlFlow as passing:
         passed = passing.error
     try:

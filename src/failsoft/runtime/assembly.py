@@ -38,7 +38,7 @@ def read_settings(
 
 
 def turn_options(
-    said: TurnOptions,
+    defaults: TurnOptions,
     timeout: Duration | None,
     on_timeout: OnTimeout | None,
     max_calls: int | None = None,
@@ -46,13 +46,13 @@ def turn_options(
 ) -> TurnOptions:
     """The options of a turn: those of the settings, unless the caller gives others."""
     if timeout is None and on_timeout is None and max_calls is None and max_calls_per_tool is None:
-        return said
+        return defaults
     try:
         return TurnOptions(
-            timeout=said.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
-            on_timeout=on_timeout or said.on_timeout,
-            max_calls=said.max_calls if max_calls is None else max_calls,
-            max_calls_per_tool=said.max_calls_per_tool if max_calls_per_tool is None else max_calls_per_tool,
+            timeout=defaults.timeout if timeout is None else timeout,  # type: ignore[arg-type]  # Seconds
+            on_timeout=on_timeout or defaults.on_timeout,
+            max_calls=defaults.max_calls if max_calls is None else max_calls,
+            max_calls_per_tool=defaults.max_calls_per_tool if max_calls_per_tool is None else max_calls_per_tool,
         )
     except ValueError as error:
         raise ManifestError(f"turn: {error}") from None
@@ -83,34 +83,34 @@ def open_store(store: str | Store, clock: Clock, *, required: bool) -> Store | N
     return open_failsafe(store, wall=clock.wall)
 
 
-def add_memory(engine: Services, mode: Mode) -> RecoveryMemory:
+def add_memory(services: Services, mode: Mode) -> RecoveryMemory:
     """Add the recovery memory, which also remembers in the store; with mode "off" it is made, but not used."""
-    metrics, read = engine.log.trace.metrics, read_mode(mode)
-    memory = RecoveryMemory(read, engine.time.wall, lambda tool: metrics(tool).successes, engine.books.store)
-    engine.judgement.memory = None if read == "off" else memory
+    metrics, read = services.log.trace.metrics, read_mode(mode)
+    memory = RecoveryMemory(read, services.time.wall, lambda tool: metrics(tool).successes, services.books.store)
+    services.judgement.memory = None if read == "off" else memory
     return memory
 
 
-def connect_store(engine: Services, breakers: str | BreakerStore | None) -> None:
+def connect_store(services: Services, breakers: str | BreakerStore | None) -> None:
     """Have events written to the store, and circuits shared through it or through the breaker store given."""
-    store, clock, toolbox = engine.books.store, engine.time.clock, engine.toolbox
+    store, clock, toolbox = services.books.store, services.time.clock, services.toolbox
     if store is not None:
         from failsoft.runtime.persistence.event_writer import StoreWriter
 
-        engine.books.writer = StoreWriter(store, engine.log.trace, clock)
-        engine.books.writer.ledger = engine.books.ledger
+        services.books.writer = StoreWriter(store, services.log.trace, clock)
+        services.books.writer.ledger = services.books.ledger
     if store is not None or breakers is not None:
         from failsoft.runtime.persistence.circuits import open_circuits
 
         toolbox.circuits = open_circuits(breakers, store, clock, lambda: toolbox.lock)
 
 
-def load_tools(engine: Services, settings: Settings) -> None:
+def load_tools(services: Services, settings: Settings) -> None:
     """Register the tools whose entrypoints the manifest names, and disable those that are not enabled."""
     for id, tool in settings.tools.items():
         if not tool.options.enabled:
-            engine.toolbox.disabled[id] = "enabled: false"
+            services.toolbox.disabled[id] = "enabled: false"
         if tool.entrypoint is not None:
             from failsoft.runtime.tools.entrypoint import load_entrypoint
 
-            register(engine, settings, load_entrypoint(tool, settings.defaults))
+            register(services, settings, load_entrypoint(tool, settings.defaults))

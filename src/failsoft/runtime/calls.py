@@ -92,7 +92,7 @@ class CallRunner:
             call.caller_id = mask_id(asked.id)
             call.set_id(call.caller_id)
         run = asked.turn() if call.turn is None and asked.turn is not None else call.turn
-        if isinstance(run, AgentRun) and run.engine.log is self._rt.log:
+        if isinstance(run, AgentRun) and run.services.log is self._rt.log:
             run.take(call)
             asked.run = run if call.parent is None else None
 
@@ -112,7 +112,7 @@ class CallRunner:
 
     async def _run(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
+        if isinstance(scope, Turn) and scope.services.runner is self and call.turn is None:
             return await scope.adopt(call)
         if ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
             return await run_fast(self._fast, call, ticket)
@@ -132,7 +132,7 @@ class CallRunner:
 
     def _run_blocking(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.engine.runner is self and call.turn is None:
+        if isinstance(scope, Turn) and scope.services.runner is self and call.turn is None:
             return scope.adopt_blocking(call)
         if ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
             return run_fast_blocking(self._fast, call, ticket)

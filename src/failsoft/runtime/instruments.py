@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.services import Services
 
 
-def add_instruments(engine: Services, instruments: Iterable[Instrument]) -> None:
+def add_instruments(services: Services, instruments: Iterable[Instrument]) -> None:
     """Add the instruments that a runtime is made with."""
     if isinstance(instruments, Instrument) or not isinstance(instruments, Iterable):
         raise ManifestError(f"instruments: {brief(instruments)} is not a list: put it in brackets")
@@ -22,10 +22,10 @@ def add_instruments(engine: Services, instruments: Iterable[Instrument]) -> None
     for place, instrument in enumerate(given):
         if any(instrument is other for other in given[:place]):
             raise ManifestError(f"instruments: {brief(instrument)} is in the list twice: keep one")
-        add_instrument(engine, instrument)
+        add_instrument(services, instrument)
 
 
-def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], None]:
+def add_instrument(services: Services, instrument: Instrument) -> Callable[[], None]:
     """Surround turns, calls and attempts from now on; the function returned ends that."""
     if not isinstance(instrument, Instrument):
         if isinstance(instrument, type) and issubclass(instrument, Instrument):
@@ -34,34 +34,34 @@ def add_instrument(engine: Services, instrument: Instrument) -> Callable[[], Non
         raise ManifestError(
             f"instrument: {brief(instrument)} is not an Instrument: give an instance of a subclass of failsoft.Instrument"
         )
-    with engine.toolbox.lock:
-        before = engine.log.instruments or Instruments(())
-        engine.log.instruments = before.replaced((*before.each, instrument))
-        for tool in engine.toolbox.tools.values():
-            engine.toolbox.slow_down(tool)
-    stop = _add_sink(engine, instrument)
+    with services.toolbox.lock:
+        before = services.log.instruments or Instruments(())
+        services.log.instruments = before.replaced((*before.each, instrument))
+        for tool in services.toolbox.tools.values():
+            services.toolbox.slow_down(tool)
+    stop = _add_sink(services, instrument)
 
     def remove() -> None:
         stop()
-        with engine.toolbox.lock:
-            now = engine.log.instruments
+        with services.toolbox.lock:
+            now = services.log.instruments
             if now is None:
                 return
-            engine.log.instruments = now.replaced(tuple(each for each in now.each if each is not instrument))
-            if engine.log.instruments is None and not engine.runner.closed:
-                engine.toolbox.speed_up()
+            services.log.instruments = now.replaced(tuple(each for each in now.each if each is not instrument))
+            if services.log.instruments is None and not services.runner.closed:
+                services.toolbox.speed_up()
 
     return remove
 
 
-def _add_sink(engine: Services, instrument: Instrument) -> Callable[[], None]:
+def _add_sink(services: Services, instrument: Instrument) -> Callable[[], None]:
     """Deliver all events to the instrument's sink, if it has one."""
     if type(instrument).sink is Instrument.sink:
         return lambda: None
     from failsoft.runtime.samples import SampleReader
 
-    sink = instrument.sink(SampleReader(engine))
+    sink = instrument.sink(SampleReader(services))
     if sink is None:
         return lambda: None
     name = f"instrument {type(instrument).__qualname__}"
-    return subscriptions.add_sink(engine.log.trace, sink, name=name)
+    return subscriptions.add_sink(services.log.trace, sink, name=name)

@@ -129,13 +129,13 @@ class Ledger:
         kept = value if answer == "happened" and is_json(value) else None
         return self._close(entry, answer, kept, "verify")
 
-    def verify_sync(self, id: str, **said: Any) -> LedgerEntry:
+    def verify_sync(self, id: str, **arguments: Any) -> LedgerEntry:
         """``verify`` for code that has no event loop; refused where one is running."""
         if is_on_loop():
             raise FailsoftError(
                 "verify_sync would block the running event loop: use `await rt.ledger.verify(...)` here"
             )
-        return run_here(self.verify(id, **said))
+        return run_here(self.verify(id, **arguments))
 
     def _find_open(self, id: str, thread: str | None, tenant: str | None) -> LedgerEntry:
         entry = self.get(id, thread=thread, tenant=tenant)

@@ -56,7 +56,7 @@ class Activity:
             self._message, self._args = message, args
         return True
 
-    def left(self, now: float) -> float:
+    def remaining(self, now: float) -> float:
         """Seconds until the attempt is ended unless it makes progress; none are left once it has been ended."""
         if self.over:
             return 0.0 if self.expired else math.inf

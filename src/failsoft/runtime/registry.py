@@ -59,33 +59,33 @@ def make_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool:
         return Tool(fn, options)
 
 
-def register(engine: Services, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
+def register(services: Services, settings: Settings, tool: Tool, *, replace: bool = True) -> Callable[..., Any]:
     """Add a tool and return its guarded function. With ``replace`` it may take the id of another function."""
-    engine.runner.refuse_if_closed()
+    services.runner.refuse_if_closed()
     if not replace:
-        _refuse_taken(engine.toolbox.tools.get(tool.id), tool)
+        _refuse_taken(services.toolbox.tools.get(tool.id), tool)
     if tool.options.fallbacks:
-        refuse_cycles([*(known.options for known in engine.toolbox.tools.values()), tool.options], settings)
-    if engine.toolbox.circuits is not None:
-        engine.toolbox.circuits.register(tool.health, tool.id, adopted=tool.on_health_adopted)
+        refuse_cycles([*(known.options for known in services.toolbox.tools.values()), tool.options], settings)
+    if services.toolbox.circuits is not None:
+        services.toolbox.circuits.register(tool.health, tool.id, adopted=tool.on_health_adopted)
         tool.renew_ticket()
     if is_logged(DEBUG):  # the fast path writes no log lines
         tool.fast_eligible = False
         tool.renew_ticket()
     tool.learn_effect(settings.undeclared)
-    why = engine.toolbox.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
+    why = services.toolbox.disabled.get(tool.id, None if tool.options.enabled else "enabled: false")
     if why is not None:
         tool.disable(why)
-    if engine.log.instruments is not None:
-        engine.toolbox.slow_down(tool)
-    tool.guarded = guard(engine, tool)
-    tool.by_name = make_fast_call(engine, tool) if tool.kind == "async" and not tool.is_write else None
-    _warn_of_odd_options(tool, settings, engine.toolbox.tools)
+    if services.log.instruments is not None:
+        services.toolbox.slow_down(tool)
+    tool.guarded = guard(services, tool)
+    tool.by_name = make_fast_call(services, tool) if tool.kind == "async" and not tool.is_write else None
+    _warn_of_odd_options(tool, settings, services.toolbox.tools)
     if tool.label != tool.id.replace("_", " "):
-        engine.toolbox.labels[tool.id] = tool.label
-    engine.toolbox.tools[tool.id] = tool
-    engine.toolbox.index[tool.id] = engine.toolbox.index[tool.guarded] = tool
-    engine.books.conversations.note_registered(tool.id)
+        services.toolbox.labels[tool.id] = tool.label
+    services.toolbox.tools[tool.id] = tool
+    services.toolbox.index[tool.id] = services.toolbox.index[tool.guarded] = tool
+    services.books.conversations.note_registered(tool.id)
     return tool.guarded
 
 
@@ -103,7 +103,7 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
             tool.id, retry.jitter_percent,
         )  # fmt: skip
     if settings.tools and tool.id not in settings.tools and not isinstance(tool, FrameworkTool):
-        unused = [id for id, said in settings.tools.items() if said.entrypoint is None and id not in known]
+        unused = [id for id, entry in settings.tools.items() if entry.entrypoint is None and id not in known]
         if hint := did_you_mean(tool.id, unused):
             log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
 
@@ -184,10 +184,10 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def declare(
-    engine: Services, settings: Settings, id: str, options: Mapping[str, Any], about: Metadata | None = None
+    services: Services, settings: Settings, id: str, options: Mapping[str, Any], about: Metadata | None = None
 ) -> None:
     """Declare a framework's tool. A tool that already has the id keeps its options."""
-    known = engine.toolbox.tools.get(id)
+    known = services.toolbox.tools.get(id)
     if known is not None:
         refuse_other_metadata(known, options)
         return
@@ -195,37 +195,37 @@ def declare(
     made = tool_options(fn, id, options, settings)
     with prefix_errors(f"{quote(id)}: "):
         tool = FrameworkTool(fn, made)
-    register(engine, settings, tool)
+    register(services, settings, tool)
 
 
-def set_enabled(engine: Services, tool: str | Callable[..., Any], disabled: str | None) -> None:
+def set_enabled(services: Services, tool: str | Callable[..., Any], disabled: str | None) -> None:
     """Disable a tool with a reason, or enable it (None)."""
-    engine.runner.refuse_if_closed()
+    services.runner.refuse_if_closed()
     if not (disabled is None or isinstance(disabled, str)):
         raise FailsoftError(f"reason: {disabled!r} is not a text")
-    found = engine.toolbox.find(tool)
+    found = services.toolbox.find(tool)
     id = found.id
-    with engine.toolbox.lock:
-        engine.toolbox.disabled[id] = disabled
+    with services.toolbox.lock:
+        services.toolbox.disabled[id] = disabled
         if found.is_known:
             found.enable() if disabled is None else found.disable(disabled)
     if not found.is_known:
-        hint = did_you_mean(id, engine.toolbox.tools)
+        hint = did_you_mean(id, services.toolbox.tools)
         log.warning("there is no tool %s yet: this holds once it is registered%s", quote(id), hint)
         return
     if disabled is None:
-        engine.log.record_event(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
+        services.log.record_event(events.TOOL_ENABLED, found, None, None, {"message": f"Enabled {id}"})
     else:
-        engine.log.record_event(
+        services.log.record_event(
             events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled}
         )
 
 
-def reset_health(engine: Services, id: str) -> None:
+def reset_health(services: Services, id: str) -> None:
     """Close the circuits of a tool, also those that it has as a fallback, and forget its spent retries and rate holds."""
-    tool = engine.toolbox.tools[id]
-    as_fallback = [health for (_, fallback), health in engine.toolbox.fallback_health().items() if fallback == id]
-    with engine.toolbox.lock:
+    tool = services.toolbox.tools[id]
+    as_fallback = [health for (_, fallback), health in services.toolbox.fallback_health().items() if fallback == id]
+    with services.toolbox.lock:
         for health in (tool.health, *as_fallback):
             health.reset()
         tool.cached_refusal = None

@@ -134,7 +134,7 @@ class Runtime(RuntimeView):
         settings = read_settings(manifest, undeclared, check_types)
         kept = open_store(store, clock, required=store_required)
         self._owned = kept if isinstance(store, str) else None
-        engine = Services(
+        services = Services(
             clock,
             source,
             handler=handler,
@@ -146,20 +146,20 @@ class Runtime(RuntimeView):
             phraser=explain,
             catalogue=Catalogue(settings.explanations, settings.language),
         )
-        super().__init__(engine, settings, add_memory(engine, settings.memory if memory is None else memory))
-        self._tool_index, self._numbers = engine.toolbox.index, engine.log.trace.numbers  # FAST: 0.6 % of rt.call
-        connect_store(engine, breakers)
-        add_instruments(engine, instruments)
-        load_tools(engine, settings)
+        super().__init__(services, settings, add_memory(services, settings.memory if memory is None else memory))
+        self._tool_index, self._numbers = services.toolbox.index, services.log.trace.numbers  # FAST: 0.6 % of rt.call
+        connect_store(services, breakers)
+        add_instruments(services, instruments)
+        load_tools(services, settings)
         if trace is not None:
             from failsoft.observe.sinks.jsonl import write_to
 
-            write_to(engine.log.trace, trace)
+            write_to(services.log.trace, trace)
         if report_to is not None:
             self.subscribe_batches(connect_reporter(report_to))
-        self._runs = AgentRuns(engine, self._new_turn_id, settings.turn)
+        self._runs = AgentRuns(services, self._new_turn_id, settings.turn)
         self._reference = Reference(self)  # for pickles
-        lifecycle.begin(engine)
+        lifecycle.begin(services)
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raise: frameworks call what they are given as a capability, a tool or a hook."""
@@ -240,22 +240,26 @@ class Runtime(RuntimeView):
         ``args`` is one mapping from names to values. Options, all for this call: ``id`` names it, ``thread`` and
         ``tenant`` say whose it is, ``timeout`` and ``retry`` replace the tool's, ``idempotency_key`` is the key to send.
         """
-        engine = self._engine  # not a coroutine function itself: one coroutine less on the happy path
+        services = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = self._tool_index.get(tool)
         if found is None:
-            return agent_calls.call_unknown_tool(engine, tool, args, options.get("id"))
+            return agent_calls.call_unknown_tool(services, tool, args, options.get("id"))
         if type(args) is not dict and args is not None and not isinstance(args, Mapping):
-            return as_coroutine(calling.call_with_bad_arguments(engine, found, args, options.get("id")))
+            return as_coroutine(calling.call_with_bad_arguments(services, found, args, options.get("id")))
         if not options and ((outer := _scope()) is None or type(outer) is list):
-            ticket, quick = found.closed_ticket, found.by_name
-            if ticket is not None and quick is not None:
+            ticket, by_name = found.closed_ticket, found.by_name
+            if ticket is not None and by_name is not None:
                 given = {} if args is None else args
                 if found.argument_check is None or found.argument_check(given) is given:
-                    return quick(given, next(self._numbers), ticket)
-            shut = found.cached_refusal
-            if shut is not None and outer is None and (refused := refuse_from_cache(engine, found, shut)) is not None:
+                    return by_name(given, next(self._numbers), ticket)
+            cached = found.cached_refusal
+            if (
+                cached is not None
+                and outer is None
+                and (refused := refuse_from_cache(services, found, cached)) is not None
+            ):
                 return as_coroutine(refused)
-        return calling.run(engine, make_call(engine, found, args, **options))
+        return calling.run(services, make_call(services, found, args, **options))
 
     @overload
     def call_sync(
@@ -273,15 +277,15 @@ class Runtime(RuntimeView):
         """``call`` for code that has no event loop; refused where one is running."""
         if is_on_loop():
             raise FailsoftError("call_sync would block the running event loop: use `await rt.call(...)` here")
-        engine = self._engine
-        found = engine.toolbox.find(tool)
+        services = self._engine
+        found = services.toolbox.find(tool)
         if not found.is_known:
-            return run_here(agent_calls.call_unknown_tool(engine, found.id, args, options.get("id")))
+            return run_here(agent_calls.call_unknown_tool(services, found.id, args, options.get("id")))
         if not (args is None or isinstance(args, Mapping)):
-            return calling.call_with_bad_arguments(engine, found, args, options.get("id"))
+            return calling.call_with_bad_arguments(services, found, args, options.get("id"))
         if found.kind in ("async", "async stream"):
             return run_here(self.call(tool, args, **options))
-        return calling.run_blocking(engine, make_call(engine, found, args, **options))
+        return calling.run_blocking(services, make_call(services, found, args, **options))
 
     def run(
         self,

@@ -44,11 +44,11 @@ DEFAULT_INTERVAL = "500ms"  # between batches for a sink
 class RuntimeView:
     """Shows the tools, conversations, metrics and events of a runtime, and its calls in flight."""
 
-    def __init__(self, engine: Services, settings: Settings, memory: RecoveryMemory) -> None:
-        self._engine = engine
+    def __init__(self, services: Services, settings: Settings, memory: RecoveryMemory) -> None:
+        self._engine = services
         self._settings = settings
         self._memory = memory
-        self._threads = Threads(engine)
+        self._threads = Threads(services)
         self._inspector: Inspector | None = None
         self._ledger: Ledger | None = None
         self._sample_reader: SampleReader | None = None
@@ -60,13 +60,13 @@ class RuntimeView:
         ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through;
         ``.failure_rate`` is the share of failures in the breaker's window, if it has one.
         """
-        engine = self._engine
-        found = engine.toolbox.find(tool_id)
-        health = None if fallback_of is None else engine.toolbox.health_as_fallback(found.id, fallback_of)
+        services = self._engine
+        found = services.toolbox.find(tool_id)
+        health = None if fallback_of is None else services.toolbox.health_as_fallback(found.id, fallback_of)
         if not found.is_known:
-            engine.toolbox.warn_of_typo(found.id)
+            services.toolbox.warn_of_typo(found.id)
             return HealthView("closed", 0, available=False)
-        return engine.toolbox.health_view(found, health)
+        return services.toolbox.health_view(found, health)
 
     def running(self) -> list[RunningCall]:
         """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
@@ -88,11 +88,11 @@ class RuntimeView:
 
         For an unknown tool all are 0, and one warning is logged.
         """
-        engine = self._engine
-        found = engine.toolbox.find(tool_id)
-        if not (found.is_known or found.id in self._settings.tools or engine.log.trace.has_metrics(found.id)):
-            engine.toolbox.warn_of_typo(found.id, always=True)
-        return engine.log.trace.metrics(found.id).as_dict()
+        services = self._engine
+        found = services.toolbox.find(tool_id)
+        if not (found.is_known or found.id in self._settings.tools or services.log.trace.has_metrics(found.id)):
+            services.toolbox.warn_of_typo(found.id, always=True)
+        return services.log.trace.metrics(found.id).as_dict()
 
     def samples(self) -> list[Sample]:
         """All metrics of all tools with their labels, for an exporter: as the [series](metrics.md#series) of Prometheus.

@@ -61,7 +61,7 @@ class FailsafeStore:
         self._complained = False
         self._counts = isinstance(getattr(store, "lost", None), int)
         self._losses = 0  # failed puts and deletes; failed flushes too, if the store does not count its losses
-        self._told = 0  # losses already reported by ``flush``
+        self._reported = 0  # losses already reported by ``flush``
         self._made = threading.RLock()  # held while a method is composed of several steps
         self._lacking = [name for name in ("take", "claim", "swap") if not callable(getattr(store, name, None))]
         if self._lacking:
@@ -164,13 +164,13 @@ class FailsafeStore:
         return True
 
     def flush(self, timeout: float) -> bool:
-        told = self._told
+        reported = self._reported
         if not self._try(lambda: self._store.flush(timeout), False):
             self._losses += not self._counts
             return False
         lost = self._losses
-        self._told = max(self._told, lost)
-        return lost == told
+        self._reported = max(self._reported, lost)
+        return lost == reported
 
     @property
     def lost(self) -> int:

@@ -94,10 +94,10 @@ def _watching(store: BreakerStore, _: _Wall) -> None:
     assert all(change in seen for change in wanted), seen
     stop()
     stop()
-    told = len(seen)
+    seen_before = len(seen)
     store.swap("new", opened, _CLOSED, ttl=60)
-    _wait(lambda: len(seen) > told, 0.5)
-    assert len(seen) == told, "a watcher that has stopped is told nothing"
+    _wait(lambda: len(seen) > seen_before, 0.5)
+    assert len(seen) == seen_before, "a watcher that has stopped is told nothing"
 
 
 def _probe(number: int) -> KeptCircuit:

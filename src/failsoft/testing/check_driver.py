@@ -103,10 +103,10 @@ def check_driver() -> Iterator[Checked]:
         options: PipelineOptions,
         call: Call,
         ticket: Ticket | None = None,
-        past: Progress = NO_PROGRESS,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
-        tapes[id(self)] = _Tape(options, call, ticket, past)
-        make(self, options, call, ticket, past)
+        tapes[id(self)] = _Tape(options, call, ticket, progress)
+        make(self, options, call, ticket, progress)
 
     def record(self: Pipeline, result: AttemptResult | None = None) -> Generator[Step, Any, Outcome[Any]]:
         tape = tapes.pop(id(self))
@@ -131,11 +131,11 @@ def check_driver() -> Iterator[Checked]:
 class _Tape:
     """The inputs, steps and answers of one call."""
 
-    def __init__(self, options: PipelineOptions, call: Call, ticket: Ticket | None, past: Progress) -> None:
+    def __init__(self, options: PipelineOptions, call: Call, ticket: Ticket | None, progress: Progress) -> None:
         self.options = options
         self.call = copy.copy(call)
         self.ticket = ticket
-        self.past = past
+        self.progress = progress
         self.first: AttemptResult | None = None
         self.steps: list[Any] = []  # described, since the pipeline goes on to change what they refer to
         self.answers: list[Any] = []
@@ -183,7 +183,7 @@ class _Tape:
         gc.disable()  # finalisers of others would run in this frame
         sys.setprofile(_refuse_outside)
         try:
-            make(pipeline, options, call, self.ticket, self.past)
+            make(pipeline, options, call, self.ticket, self.progress)
             steps = run(pipeline, self.first)
             step = next(steps)
             while True:

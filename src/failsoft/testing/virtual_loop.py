@@ -171,8 +171,8 @@ class Driver:
         due = self._due()
         if due is None:
             return _SLICE
-        left = due - self._clock.time() - self._credit(sockets)
-        return min(_SLICE, max(0.0, left)) if sockets or outside else 0.0
+        remaining = due - self._clock.time() - self._credit(sockets)
+        return min(_SLICE, max(0.0, remaining)) if sockets or outside else 0.0
 
 
 def _describe(loop: asyncio.AbstractEventLoop) -> str:

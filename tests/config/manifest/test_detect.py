@@ -30,9 +30,7 @@ def test_kinds(text: str, kind: str | None) -> None:
 def test_a_plan_loaded_as_a_manifest_or_the_reverse_is_one_clear_problem() -> None:
     with pytest.raises(ManifestError) as raised:
         load("calls: [{tool: search}]\ntimeout: 3s", name="plan.yaml")
-    assert raised.value.problems == (
-        "plan.yaml:1:1: this is a plan, it lists calls; a manifest says what tools there are",
-    )
+    assert raised.value.problems == ("plan.yaml:1:1: this is a plan, which lists calls; a manifest lists tools",)
     with pytest.raises(ManifestError) as raised:
         load_plan({"version": 1, "tools": {}})
-    assert raised.value.problems == ("plan: this is a manifest, it says what tools there are; a plan lists calls",)
+    assert raised.value.problems == ("plan: this is a manifest, which lists tools; a plan lists calls",)

@@ -358,10 +358,13 @@ def test_policies():
         ),
         ("tools: {a: {retryPolicyy: {}}}", "1:13: tools.a.retryPolicyy: is not known here; did you mean retryPolicy?"),
         ("tools: {a: {timeout: 30}}", '1:22: tools.a.timeout: 30 has no unit: write "30s"'),
-        ("tools: {a: {timeout: 0s}}", "1:22: tools.a.timeout: '0s' is no time at all: write a number with a unit"),
+        (
+            "tools: {a: {timeout: 0s}}",
+            "1:22: tools.a.timeout: '0s' is not longer than zero: write a number with a unit",
+        ),
         ("tools: {a: {timeout: -1s}}", "1:22: tools.a.timeout: '-1s' is not a duration: write a number with a unit"),
         ("tools: {a: {timeout: ''}}", "1:22: tools.a.timeout: '' is not a duration: write a number with a unit"),
-        ("tools: {a: {timeout_ms: 0}}", "1:25: tools.a.timeout_ms: 0 is no time at all"),
+        ("tools: {a: {timeout_ms: 0}}", "1:25: tools.a.timeout_ms: 0 is not longer than zero"),
         ("tools: {a: {timeout_ms: 3s}}", "1:25: tools.a.timeout_ms: '3s' is not a number of milliseconds: write one"),
         ("tools: {a: {timeout_ms: true}}", "1:25: tools.a.timeout_ms: True is not a duration"),
         ("tools: {a: {timeout_ms: -5}}", "1:25: tools.a.timeout_ms: -5 is not a duration"),
@@ -412,7 +415,7 @@ def test_policies():
         ("tools: [a]", "1:8: tools: ['a'] is not a mapping: write keys and values"),
         ("tools: {a: 3}", "1:12: tools.a: 3 is not a mapping: write keys and values"),
         ("tool: {timeout: 3s}", "1:1: tool: has no id: say id"),
-        ("tool: {id: a}\ntools: {}", "1:1: tool: tools is there too, and says the same: keep one"),
+        ("tool: {id: a}\ntools: {}", "1:1: tool: tools is given too and means the same: keep one"),
         ("tools: {a: {id: b}}", "1:1: tools: a has the id b: drop the id, or use it as the key"),
         ("turn: {on_timeout: kill}", "1:20: turn.on_timeout: 'kill' is not one of leave, cancel"),
         ("turn: {timeout: 5}", '1:17: turn.timeout: 5 has no unit: write "5s"'),
@@ -470,29 +473,29 @@ def test_a_mistake_is_reported_with_its_place_and_a_correction(source, said):
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        ("{timeout: 3s, timeout_ms: 3}", "1:26: tools.a.timeout_ms: timeout is there too, and says the same: keep one"),
-        ("{timeout: 3s, timeoutMs: 3}", "1:26: tools.a.timeoutMs: timeout is there too, and says the same: keep one"),
+        ("{timeout: 3s, timeout_ms: 3}", "1:26: tools.a.timeout_ms: timeout is given too and means the same: keep one"),
+        ("{timeout: 3s, timeoutMs: 3}", "1:26: tools.a.timeoutMs: timeout is given too and means the same: keep one"),
         (
             "{retry: {}, retry_policy: {}}",
-            "1:24: tools.a.retry_policy: retry is there too, and says the same: keep one",
+            "1:24: tools.a.retry_policy: retry is given too and means the same: keep one",
         ),
         (
             "{retryPolicy: {}, retry_policy: {}}",
-            "1:13: tools.a.retryPolicy: retry_policy is there too, and says the same",
+            "1:13: tools.a.retryPolicy: retry_policy is given too and means the same",
         ),
-        ("{breaker: {}, cooldown: {}}", "1:26: tools.a.cooldown: breaker is there too, and says the same: keep one"),
+        ("{breaker: {}, cooldown: {}}", "1:26: tools.a.cooldown: breaker is given too and means the same: keep one"),
         (
             "{fallbacks: [], errorHandling: {fallbacks: []}}",
-            "errorHandling: fallbacks is in it, and fallbacks beside it",
+            "errorHandling: it has fallbacks, and fallbacks is given as well",
         ),
         (
             "{breaker: {}, errorHandling: {cooldown: {}}}",
-            "errorHandling: cooldown is in it, and breaker beside it: keep",
+            "errorHandling: it has cooldown, and breaker is given as well: keep",
         ),
         (
             "{retry: {rules: [{max_attempts: 1, handle_errors: [UNKNOWN]}]},"
             " errorHandling: {retries: [{max_attempts: 1, handle_errors: [UNKNOWN]}]}}",
-            "tools.a.errorHandling: retries is in it, and rules in retry beside it: keep one",
+            "tools.a.errorHandling: it has retries, and retry has rules: keep one",
         ),
         ("{read_only: true, idempotent: false}", "1:42: tools.a.idempotent: a read-only tool is idempotent; drop one"),
     ],

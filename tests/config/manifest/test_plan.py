@@ -116,31 +116,31 @@ def test_the_turn_machine_takes_what_a_plan_needs():
     [
         (
             "calls: [{id: a, tool: x, depends_on: [a]}]",
-            "1:9: calls[0]: these calls wait for each other in a circle, a → a: drop one of the references",
+            "1:9: calls[0]: these calls wait for each other in a cycle, a → a: drop one of the references",
         ),
         (
             "calls:\n- {id: a, tool: x, args: {v: {$ref: b}}}\n- {id: b, tool: x, depends_on: [c]}\n"
             "- {id: c, tool: x, args: {v: [{$ref: a}]}}",
-            "2:3: calls[0]: these calls wait for each other in a circle, a → b → c → a: drop one of the references",
+            "2:3: calls[0]: these calls wait for each other in a cycle, a → b → c → a: drop one of the references",
         ),
         (
             "calls: [{id: flights, tool: x}, {id: b, tool: x, args: {v: {$ref: flight}}}]",
-            "1:60: calls[1].args.v: b depends on flight, which is no call of this plan; did you mean flights?",
+            "1:60: calls[1].args.v: b depends on flight, which is not a call of this plan; did you mean flights?",
         ),
         (
             "calls: [{id: b, tool: x, depends_on: [z]}]",
-            "1:38: calls[0].depends_on: b depends on z, which is no call of this plan: name the id of one",
+            "1:38: calls[0].depends_on: b depends on z, which is not a call of this plan: name the id of one",
         ),
         (
             "calls: [{id: a, tool: x}, {id: a, tool: y}]",
-            "1:32: calls[1].id: a is there twice: give each call its own id",
+            "1:32: calls[1].id: a is used twice: give each call its own id",
         ),
         ("calls: [{tool: x, args: {v: {$ref: 3}}}]", "calls[0].args.v.$ref: is not the id of a call: write a text"),
         ("calls: [{tool: x, args: {v: {$ref: a, b: 1}}}]", "calls[0].args.v: $ref stands alone: drop the other keys"),
         ("calls: [{tool: x, args: {v: {$literal: a, b: 1}}}]", "calls[0].args.v: $literal stands alone"),
         (
             "calls: [{tool: x, args: {$literal: 1}}]",
-            "1:26: calls[0].args.$literal: is no argument: args are names and values",
+            "1:26: calls[0].args.$literal: is not an argument: args maps names to values",
         ),
         ("calls: [{id: a}]", "1:9: calls[0].tool: is missing"),
         ("calls: [{tool: x, arg: {}}]", "1:19: calls[0].arg: is not known here; did you mean args?"),
@@ -174,7 +174,7 @@ def test_arguments_that_contain_themselves_are_refused():
 def test_a_long_chain_does_not_hit_the_recursion_limit():
     chain = [{"id": str(n), "tool": "x", "depends_on": [str(n + 1)]} for n in range(5000)]
     assert len(calls(*chain, {"id": "5000", "tool": "x"})) == 5001
-    with pytest.raises(ManifestError, match="in a circle, 0 → 1 → 2"):
+    with pytest.raises(ManifestError, match="in a cycle, 0 → 1 → 2"):
         calls(*chain, {"id": "5000", "tool": "x", "depends_on": ["0"]})
 
 
@@ -237,7 +237,7 @@ def test_all_mistakes_of_a_plan_are_reported_at_once():
     said = "\n".join(caught.value.problems)
     for part in (
         "timeout: 3 has no unit",
-        "a is there twice",
+        "a is used twice",
         "depends on b,",
         "is not a path",
         "argz: is not known",

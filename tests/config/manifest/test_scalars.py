@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failsoft.config.manifest.scalars import mend, resolve, resolve_key
+from failsoft.config.manifest.scalars import join_surrogates, resolve, resolve_key
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_keys_are_text():
 
 
 def test_json_writes_large_characters_in_halves():
-    assert mend("\ud83d\ude00!") == "😀!"
+    assert join_surrogates("\ud83d\ude00!") == "😀!"
     with pytest.raises(ValueError, match="half of a surrogate pair"):
-        mend("\ud83d!")
+        join_surrogates("\ud83d!")
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))

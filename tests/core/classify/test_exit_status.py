@@ -104,7 +104,7 @@ def test_secrets_in_what_it_said_are_masked() -> None:
         (0, "ended with exit status 0"),
         (-9, "was killed by SIGKILL (perhaps for lack of memory)"),
         (-40, "was killed by signal 40"),
-        (None, "ended, nobody knows how"),
+        (None, "ended in an unknown way"),
     ],
 )
 def test_a_status_in_words(status: int | None, words: str) -> None:

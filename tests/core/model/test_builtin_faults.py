@@ -115,7 +115,7 @@ def test_a_tool_timeout_has_the_documents_words() -> None:
 def test_a_missing_thread_is_put_down_to_attempts_only_if_there_are_any() -> None:
     assert "64 are still busy" in builtin_faults.thread_limit("flight_search", 64).message
     assert builtin_faults.thread_limit("flight_search", 0).message == (
-        "No thread is left for flight_search: the system starts no more"
+        "No worker thread is free for flight_search: the system cannot start another"
     )
 
 

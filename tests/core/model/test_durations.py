@@ -95,13 +95,13 @@ def test_the_longest_is_allowed() -> None:
 @pytest.mark.parametrize("value", ["0s", "0ms", "0.0h", "0h0s", timedelta(0), Seconds(0)])
 def test_zero_only_where_it_means_something(value: object) -> None:
     assert seconds(value, zero=True) == 0
-    with pytest.raises(ValueError, match="is no time at all: write"):
+    with pytest.raises(ValueError, match="is not longer than zero: write"):
         seconds(value)
 
 
 def test_zero_milliseconds() -> None:
     assert seconds(0, zero=True, bare_ms=True) == 0
-    with pytest.raises(ValueError, match="^0 is no time at all"):
+    with pytest.raises(ValueError, match="^0 is not longer than zero"):
         seconds(0, bare_ms=True)
 
 

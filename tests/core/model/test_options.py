@@ -111,7 +111,7 @@ def test_read_only_or_idempotent_tools_are_safe_to_repeat(said, safe):
         (RetryRule, {"max_attempts": 0, "handle_errors": ["UNAVAILABLE"]}, "max_attempts: 0"),
         (BreakerOptions, {"failure_threshold": 0}, "failure_threshold: 0"),
         (BreakerOptions, {"success_threshold": 0}, "success_threshold: 0"),
-        (BreakerOptions, {"timeout": "0s"}, "timeout: '0s' is no time at all"),
+        (BreakerOptions, {"timeout": "0s"}, "timeout: '0s' is not longer than zero"),
         (BreakerOptions, {"timeout": None}, "timeout: None is not a duration"),
         (
             BreakerOptions,
@@ -146,7 +146,7 @@ def test_read_only_or_idempotent_tools_are_safe_to_repeat(said, safe):
         (ToolOptions, {"id": "a", "label": 3}, "label: 3"),
         (ToolOptions, {"id": "a", "tags": "travel"}, "tags: 'travel' is not a list of texts"),
         (ToolOptions, {"id": "a", "timeout": 30}, 'timeout: 30 has no unit: write "30s"'),
-        (ToolOptions, {"id": "a", "timeout": "0s"}, "timeout: '0s' is no time at all"),
+        (ToolOptions, {"id": "a", "timeout": "0s"}, "timeout: '0s' is not longer than zero"),
         (ToolOptions, {"id": "a", "retry": {"max_attempts": 3}}, "retry: expected RetryOptions or a mapping"),
         (
             ToolOptions,

@@ -24,7 +24,7 @@ def test_a_rate_has_calls_and_a_time(written: str, calls: int, seconds: float) -
     [
         ("100", "rate: '100' has no time: write \"100/1m\""),
         (100, 'rate: 100 has no time: write "100/1m"'),
-        ("100/0s", "rate: '100/0s' is not a rate: '0s' is no time at all"),
+        ("100/0s", "rate: '100/0s' is not a rate: '0s' is not longer than zero"),
         ("100/1", "rate: '100/1' is not a rate: '1' has no unit"),
         ("0/1s", "rate: '0/1s' would allow no call at all"),
         ("fast", "rate: 'fast' is not a rate: write calls and a time, like \"100/1m\""),

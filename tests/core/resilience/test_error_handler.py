@@ -129,7 +129,7 @@ def test_a_policy_can_ask_for_the_partial_result():
 def test_a_policy_that_cannot_be_followed_is_noted_and_the_default_order_applies(then, asked):
     made = decide(report(alternatives=("b",), policy=policy(**then)))
     assert (made.strategy, made.tool) == ("alternative_tool", "b")
-    assert made.reason.endswith(f"policy 'house rule' asks for {asked} in vain")
+    assert made.reason.endswith(f"policy 'house rule' asks for {asked}, which is not possible")
 
 
 def test_an_alternative_that_is_not_there_is_not_followed():

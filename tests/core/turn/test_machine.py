@@ -372,7 +372,7 @@ def test_a_cycle_is_refused_with_its_path(turn: TurnById) -> None:
         turn.add_all(
             [Node("in", {"a": []}), Node("a", {"old": [], "b": []}), Node("b", {"c": []}), Node("c", {"a": []})]
         )
-    assert str(refused.value) == "calls depend on each other in a circle: a → b → c → a"
+    assert str(refused.value) == "calls depend on each other in a cycle: a → b → c → a"
     assert turn.statuses == {"old": "running"}
 
 
@@ -380,13 +380,13 @@ def test_each_cycle_has_its_line(turn: TurnById) -> None:
     with pytest.raises(TurnError) as refused:
         turn.add_all([Node("a", {"b": []}), Node("b", {"a": []}), Node("c", {"c": []})])
     assert str(refused.value).splitlines() == [
-        "calls depend on each other in a circle: a → b → a",
-        "calls depend on each other in a circle: c → c",
+        "calls depend on each other in a cycle: a → b → a",
+        "calls depend on each other in a cycle: c → c",
     ]
 
 
 def test_a_call_cannot_need_itself(turn: TurnById) -> None:
-    with pytest.raises(TurnError, match="in a circle: a → a"):
+    with pytest.raises(TurnError, match="in a cycle: a → a"):
         turn.add("a", {"a": ["x"]})
     assert turn.statuses == {}
 

@@ -121,7 +121,7 @@ async def test_a_policys_retries_end_with_the_attempts_and_with_the_turn() -> No
     outcome = await rt.call("page")
     assert page.attempts == 3
     assert outcome.decision is not None
-    assert "policy 'house rule' asks for retry in vain" in outcome.decision.reason
+    assert "policy 'house rule' asks for retry, which is not possible" in outcome.decision.reason
     async with rt.turn(timeout="7s") as turn:
         turn.call("page")
     assert page.attempts == 5
@@ -155,7 +155,7 @@ async def test_a_policy_needs_explicit_consent_for_an_unsafe_retry(declared: Any
     assert outcome.status == ("succeeded" if attempts == 2 else "failed")
     if attempts == 1:
         assert outcome.decision is not None
-        assert "asks for retry in vain" in outcome.decision.reason
+        assert "asks for retry, which is not possible" in outcome.decision.reason
         assert "not idempotent" in records(rt, "ToolError")[0]["no_retry"]
 
 

@@ -100,11 +100,11 @@ async def test_the_callable_receives_facts_that_are_safe_to_share() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (None, "it gave back NoneType, not a text"),
-        (42, "it gave back int, not a text"),
-        ("", "it gave back an empty text"),
-        (" \x1b[2J\n", "it gave back an empty text"),
-        ("x" * 1001, "it gave back 1001 characters: at most 1000 are shown"),
+        (None, "it returned NoneType, not a text"),
+        (42, "it returned int, not a text"),
+        ("", "it returned an empty text"),
+        (" \x1b[2J\n", "it returned an empty text"),
+        ("x" * 1001, "it returned 1001 characters: at most 1000 are shown"),
         (RuntimeError("the model is down, key sk-proj-" + "a1" * 20), "the model is down, key [redacted]"),
         (asyncio.CancelledError(), "gave no answer within 2s"),
     ],

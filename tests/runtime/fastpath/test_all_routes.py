@@ -5,9 +5,9 @@ Rules
 - A *story* is what the tool does, and what is declared and said about it. A *route* is how it is called. Each story runs
   twice on each route: as it is (the fast path, where it may be taken), and with ``output=object``, which every value has
   and which keeps a tool off the fast path.
-- Results, metrics, health and memory are equal. Events are equal but for ``KNOWN_DIFFERENCES``, which is exact: a
-  difference that is gone must be removed from it.
-- Outcomes and metrics are also equal between routes, and with somebody who listens.
+- Results, metrics, health, memory and events are equal.
+- Outcomes and metrics are also equal between routes, and with a listener. ``ROUTES_DIFFER`` has the exceptions and is
+  exact: a difference that is gone must be removed from it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,6 @@ def _end(step: Any) -> Any:
 
 # --- how the paths differ -----------------------------------------------------------------------------------------------
 
-KNOWN_DIFFERENCES: Mapping[str, tuple[str, ...]] = {}  # a difference of the fast path -> the routes that have it
 ROUTES_DIFFER: Mapping[tuple[str, str], str] = {  # story, route -> why it comes to something else there
     **{
         ("is cancelled", name): "in a turn, a tool that cancels itself is an outcome"
@@ -468,8 +467,7 @@ def combinations() -> list[Any]:
 def test_both_paths_tell_the_same_story(story: str, name: str) -> None:
     fast, full = play(story, name, full=False), play(story, name, full=True)
     assert fast["events"], "the stream says nothing"
-    known = {difference for difference, routes in KNOWN_DIFFERENCES.items() if name in routes}
-    assert differences(fast, full) - known == set()
+    assert differences(fast, full) == set()
 
 
 @pytest.mark.parametrize(("story", "name"), combinations())
@@ -477,16 +475,6 @@ def test_a_listener_changes_nothing(story: str, name: str) -> None:
     alone, heard = play(story, name, full=False), play(story, name, full=False, heard=True)
     for part in alone:
         assert heard[part] == alone[part], part
-
-
-def test_the_known_differences_are_all_there() -> None:
-    found: dict[str, set[str]] = {}
-    for name in ROUTES:
-        for story in STORIES:
-            if applies(story, name):
-                for difference in differences(play(story, name, full=False), play(story, name, full=True)):
-                    found.setdefault(difference, set()).add(name)
-    assert found == {difference: {*routes} for difference, routes in KNOWN_DIFFERENCES.items()}, "remove what is mended"
 
 
 @pytest.mark.parametrize(("story", "name"), combinations())

@@ -32,7 +32,7 @@ class Fussy(BaseModel):
         (3, "output: 3 is neither a type that can be checked nor a JSON Schema"),
         ("array", "output: 'array' is neither a type that can be checked nor a JSON Schema"),
         (Plain, "Plain'> is neither a type that can be checked nor a JSON Schema"),
-        ({"type": "arry"}, "output: is no JSON Schema: $.type: 'arry' is not one of ['array', "),
+        ({"type": "arry"}, "output: is not a JSON Schema: $.type: 'arry' is not one of ['array', "),
     ],
     ids=["number", "text", "class", "schema"],
 )
@@ -47,7 +47,7 @@ def test_an_invalid_output_type_is_rejected_when_the_tool_is_declared(form: Any,
 
 
 def test_an_invalid_output_type_in_a_manifest_is_reported_with_its_place() -> None:
-    with pytest.raises(ManifestError, match=r"^manifest: tools\.size\.output: is no JSON Schema"):
+    with pytest.raises(ManifestError, match=r"^manifest: tools\.size\.output: is not a JSON Schema"):
         Runtime({"tools": {"size": {"entrypoint": {"function": "builtins:len"}, "output": {"type": 3}}}})
 
 

@@ -158,7 +158,7 @@ def _data(value: Any) -> Any:
 
 def _no_call(given: object) -> TypeError:
     return TypeError(
-        f"{given!r:.200} is no tool call: hand over message.tool_calls, response.output, message.content, "
+        f"{given!r:.200} is not a tool call: pass message.tool_calls, response.output, message.content, "
         "response.function_calls or a message's parts"
     )
 

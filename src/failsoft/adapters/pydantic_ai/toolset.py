@@ -223,7 +223,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         try:
             return await self._attempt(name, tool, ctx, around, fitting)
         except (ApprovalRequired, CallDeferred):
-            refusal = f"{name} wants to be approved, and so cannot stand in for another tool"
+            refusal = f"{name} needs approval, so it cannot be used as a fallback"
             raise NothingDone(refusal, code="PERMISSION_DENIED") from None
 
     async def _attempt(

@@ -70,10 +70,10 @@ class _Turn:
         self._labels: Mapping[str, str] = {}
 
     def take(self, at: float, fields: Fields) -> None:
-        whose = fields.get("turn_id")
-        if whose is None or whose != (self._id or whose):
+        turn_id = fields.get("turn_id")
+        if turn_id is None or turn_id != (self._id or turn_id):
             return
-        self._id = whose
+        self._id = turn_id
         if self._began is None:
             self._began = at
         at = self._last = round(at - self._began, 6)

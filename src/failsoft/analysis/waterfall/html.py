@@ -133,12 +133,12 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
             sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
         yield '<div class="shares">'
         for kind, seconds in sums.items():
-            said = f"{KINDS[kind]}: {say_seconds(seconds)}"
-            bar = _rect(kind, 0.0, seconds, verdict.duration, 12, said)
+            title = f"{KINDS[kind]}: {say_seconds(seconds)}"
+            bar = _rect(kind, 0.0, seconds, verdict.duration, 12, title)
             yield (
                 f'<div class="share"><span>{KINDS[kind]}</span><span class="number">{_text(say_seconds(seconds))}</span>'
                 f'<span class="number">{seconds / verdict.duration:.0%}</span>'
-                f'<svg height="12" role="img" aria-label="{_text(said)}">{bar}</svg></div>'
+                f'<svg height="12" role="img" aria-label="{_text(title)}">{bar}</svg></div>'
             )
         yield "</div>"
     if verdict.beside:
@@ -170,10 +170,10 @@ def _collides(at: float, last: float, span: float) -> bool:
 def _call(row: Row, span: float, grid: str) -> str:
     marks = "".join(_segment(row, segment, span) for segment in row.segments)
     for tick in row.ticks:
-        said = f"{tick.kind} at {say_seconds(tick.at)}" + (f": {tick.text}" if tick.text else "")
+        title = f"{tick.kind} at {say_seconds(tick.at)}" + (f": {tick.text}" if tick.text else "")
         x = _percent(min(max(tick.at, span * 0.006), span * 0.994), span)
         aside = 9 if tick.kind == "opened" else 0  # beside the attempt that opened the circuit
-        marks += f'<text class="sign {tick.kind}" x="{x}" dx="{aside}" y="12">{SIGNS[tick.kind]}<title>{_text(said)}</title></text>'
+        marks += f'<text class="sign {tick.kind}" x="{x}" dx="{aside}" y="12">{SIGNS[tick.kind]}<title>{_text(title)}</title></text>'
     classes = "call" + " critical" * row.critical + " inner" * (row.parent is not None)
     result = summarise(row)
     steps = "".join(f"<li>{_text(line)}</li>" for line in describe_row(row))
@@ -189,19 +189,19 @@ def _call(row: Row, span: float, grid: str) -> str:
 
 def _segment(row: Row, segment: Segment, span: float) -> str:
     kind = kind_of(row, segment)
-    said = f"{segment.tool}: {kind}, {say_seconds(segment.duration)}" + (f": {segment.text}" if segment.text else "")
-    drawn = _rect(kind, segment.start, segment.end, span, 14, said, y=5)
+    title = f"{segment.tool}: {kind}, {say_seconds(segment.duration)}" + (f": {segment.text}" if segment.text else "")
+    drawn = _rect(kind, segment.start, segment.end, span, 14, title, y=5)
     if segment.kind in ("failed", "timeout", "killed"):
         end = max(segment.end, segment.start + span * _THINNEST / 100)
         drawn += f'<rect class="end" x="{_percent(end, span)}" y="3" width="2" height="18"/>'
     return drawn
 
 
-def _rect(kind: str, start: float, end: float, span: float, height: int, said: str, *, y: int = 0) -> str:
+def _rect(kind: str, start: float, end: float, span: float, height: int, title: str, *, y: int = 0) -> str:
     width = max((end - start) / span * 100, _THINNEST)
     return (
         f'<rect class="{kind}" x="{_percent(start, span)}" y="{y}" width="{width:.3f}%" height="{height}">'
-        f"<title>{_text(said)}</title></rect>"
+        f"<title>{_text(title)}</title></rect>"
     )
 
 

@@ -56,8 +56,8 @@ def sum_up(row: Row) -> str:
     """The attempts and waits on one line: ``failed 15.0 s · waited 2.0 s · worked 3.0 s``."""
     parts = []
     for segment in row.segments:
-        said = _SAID.get(segment.kind) or _PAUSED[segment.kind]
+        described = _SAID.get(segment.kind) or _PAUSED[segment.kind]
         if segment.kind in _SAID and segment.tool != row.tool:
-            said = f"{segment.tool} {said}"
-        parts.append(f"{said} {say_seconds(segment.duration)}")
+            described = f"{segment.tool} {described}"
+        parts.append(f"{described} {say_seconds(segment.duration)}")
     return " · ".join(parts)

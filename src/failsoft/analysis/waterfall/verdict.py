@@ -87,17 +87,17 @@ class Verdict(NamedTuple):
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)
         if not total or not together:
             return ""
-        said = f"All calls together took {say_seconds(total)}: {together}."
+        sentence = f"All calls together took {say_seconds(total)}: {together}."
         if self.loss is not None and self.loss.attempts:
-            said += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
-        return said
+            sentence += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
+        return sentence
 
     def _say_loss(self, loss: Share) -> str:
         waited = any(share.tool == loss.tool and share.kind in ("waiting", "held") for share in self.work)
-        said = _say_failed([loss._replace(tool=None)])
+        sentence = _say_failed([loss._replace(tool=None)])
         if not waited:
-            return said
-        return f"{said} and the waits between them" if loss.attempts > 1 else f"{said} and waits"
+            return sentence
+        return f"{sentence} and the waits between them" if loss.attempts > 1 else f"{sentence} and waits"
 
     def to_dict(self) -> dict[str, Any]:
         loss = self.loss
@@ -159,7 +159,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
     by_kind: dict[TimeKind, list[Share]] = {kind: [] for kind in _ORDER}
     for share in shares:
         by_kind[share.kind].append(share)
-    said = [
+    clauses = [
         *(_say_failed(group) for group in _groups(by_kind["failed"])),
         *_say_sum(by_kind["waiting"], "waiting to try again"),
         *_say_sum(by_kind["held"], "held back by a rate limit"),
@@ -169,7 +169,7 @@ def _list(shares: Iterable[Share], total: float) -> str:
         *_say_sum(by_kind["useful"], "useful"),
         *_say_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),
     ]
-    return ", ".join(said)
+    return ", ".join(clauses)
 
 
 def _groups(failed: list[Share]) -> list[list[Share]]:
@@ -180,10 +180,10 @@ def _groups(failed: list[Share]) -> list[list[Share]]:
 
 def _say_failed(shares: list[Share]) -> str:
     seconds, attempts = sum(share.seconds for share in shares), sum(share.attempts for share in shares)
-    said = f"{say_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
+    described = f"{say_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
     if len(shares) > 1:
-        return f"{said} of {len(shares)} other tools"
-    return said if shares[0].tool is None else f"{said} of {shares[0].tool}"
+        return f"{described} of {len(shares)} other tools"
+    return described if shares[0].tool is None else f"{described} of {shares[0].tool}"
 
 
 def _say_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
@@ -191,8 +191,8 @@ def _say_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
     if seconds < max(least, 0.0005):
         return []
     tools = list(dict.fromkeys(share.tool for share in shares if share.tool is not None))
-    whose = f" ({', '.join(tools)})" if what in ("useful", "unfinished") and 0 < len(tools) <= _MOST_NAMED else ""
-    return [f"{say_seconds(seconds)} {what}{whose}"]
+    of_tools = f" ({', '.join(tools)})" if what in ("useful", "unfinished") and 0 < len(tools) <= _MOST_NAMED else ""
+    return [f"{say_seconds(seconds)} {what}{of_tools}"]
 
 
 def _plain(share: Share) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Block(BaseModel):
         """Refuse the first field of each pair if the second is written too."""
         both = [(one, other) for one, other in pairs if {one, other} <= self.model_fields_set]
         if both:
-            raise Conflict(*((one, f"{other} is there too, and says the same: keep one") for one, other in both))
+            raise Conflict(*((one, f"{other} is given too and means the same: keep one") for one, other in both))
 
     def make(self) -> Any:
         """Make the value that this block describes."""

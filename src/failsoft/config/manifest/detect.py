@@ -12,8 +12,8 @@ from failsoft.config.manifest.reading import Document, read
 DocumentKind = Literal["manifest", "plan"]
 
 _INSTEAD: dict[DocumentKind, str] = {
-    "plan": "this is a manifest, it says what tools there are; a plan lists calls",
-    "manifest": "this is a plan, it lists calls; a manifest says what tools there are",
+    "plan": "this is a manifest, which lists tools; a plan lists calls",
+    "manifest": "this is a plan, which lists calls; a manifest lists tools",
 }
 
 

@@ -90,8 +90,8 @@ def _check_verify(options: ToolOptions, manifest: Manifest, tools: _Tools, place
         return
     reader = options.verify.tool
     yield from tools.find(reader, place, f"{field}.tool")
-    said = manifest.tools.get(reader)
-    if said is not None and know_effect(said.options, undeclared=manifest.undeclared).effect != "read":
+    entry = manifest.tools.get(reader)
+    if entry is not None and know_effect(entry.options, undeclared=manifest.undeclared).effect != "read":
         yield "error", place, f"{field}.tool", f"{reader} is not known to read: say read_only: true there"
 
 
@@ -142,7 +142,7 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
             yield "error", place, f"{field}.when", "matches nothing: transient and tool_transient always go together"
             continue
         if policy.name in {earlier.name for earlier in policies[:number]}:
-            yield "warning", place, f"{field}.name", f"{policy.name} is there twice: give each policy its own name"
+            yield "warning", place, f"{field}.name", f"{policy.name} is used twice: give each policy its own name"
         for earlier in policies[:number]:
             if earlier.when.is_possible and earlier.when.covers(policy.when):
                 yield _shadow(earlier, policy, place, field)

@@ -55,18 +55,18 @@ def load(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Manifest
     """Read a manifest: the text of a file (YAML or JSON) called ``name``, or a mapping."""
     document = open_document(source, name or "manifest")
     refuse_other(document, "manifest")
-    said = parse(ManifestBlock, document)
+    content = parse(ManifestBlock, document)
     _refuse_cycles(document)
-    tools = {} if said is None else _assemble(document, said)
-    if said is not None:
-        _refuse_texts(document, said)
+    tools = {} if content is None else _assemble(document, content)
+    if content is not None:
+        _refuse_texts(document, content)
     raise_problems(document.problems)
-    assert said is not None, "a document that cannot be parsed has problems"
+    assert content is not None, "a document that cannot be parsed has problems"
     policies = tuple(
         replace(policy, place=document.place(("policies", number)))
-        for number, policy in enumerate(said.get("policies", ()))
+        for number, policy in enumerate(content.get("policies", ()))
     )
-    return Manifest(**{**said, "name": document.name, "tools": tools, "policies": policies})
+    return Manifest(**{**content, "name": document.name, "tools": tools, "policies": policies})
 
 
 def parse_options(options: Mapping[str, Any], *, place: str = "") -> Layer:
@@ -125,15 +125,15 @@ def _refuse_cycles(document: Document) -> None:
         document.problems.append(document.problem((*paths[cycle[0]], "fallbacks"), message))
 
 
-def _refuse_texts(document: Document, said: Mapping[str, Any]) -> None:
+def _refuse_texts(document: Document, content: Mapping[str, Any]) -> None:
     """Report texts that nothing shows, and texts with unknown facts."""
-    languages = said.get("explanations", {})
+    languages = content.get("explanations", {})
     for language, texts in languages.items():
         for key, text in texts.items():
             for problem in find_problems({key: text}):
                 message = problem.removeprefix(f"{key}: ")
                 document.problems.append(document.problem(("explanations", language, key), message))
-    wanted = said.get("language", "en")
+    wanted = content.get("language", "en")
     known = {"en", *languages}
     if not {wanted, wanted.partition("-")[0]} & known:
         message = f"there are no explanations in {wanted}: there are {', '.join(sorted(known))}"
@@ -155,13 +155,13 @@ def _items(value: object) -> Iterator[tuple[str, Any]]:
     yield from value.items() if isinstance(value, Mapping) else ()
 
 
-def _assemble(document: Document, said: Mapping[str, Any]) -> dict[str, ManifestTool]:
+def _assemble(document: Document, content: Mapping[str, Any]) -> dict[str, ManifestTool]:
     """Merge each tool with the file's defaults."""
     tools = {}
-    for id, tool in said["tools"].items():
+    for id, tool in content["tools"].items():
         path: Path = ("tools", id) if "tools" in document.value else ("tool",)
         try:
-            options = assemble(said.get("defaults", {}), {"id": id}, tool.layer)
+            options = assemble(content.get("defaults", {}), {"id": id}, tool.layer)
         except ValueError as wrong:
             document.problems.append(document.problem(path, f"{wrong} (with the file's defaults)"))
         else:

@@ -228,7 +228,7 @@ def _read_call(document: Document, path: Path, call: dict[str, Any], ids: Collec
     refs = _Refs(document, ids)
     args = {name: refs.read(value, (*path, "args", name), name) for name, value in call.pop("args", {}).items()}
     for special in args.keys() & {REF, LITERAL}:
-        message = "is no argument: args are names and values, and a reference stands below a name"
+        message = "is not an argument: args maps names to values, so put the reference under a name"
         document.problems.append(document.problem((*path, "args", special), message, key=True))
     needs = {**dict.fromkeys(call.pop("depends_on", ()), ()), **refs.needs}
     return PlannedCall(**call, args=args, needs=needs, place=document.place(path))
@@ -286,16 +286,16 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
     for number, call in enumerate(calls):
         path: Path = ("calls", number)
         if call.id in seen:
-            _note(document, (*path, "id"), f"{call.id} is there twice: give each call its own id")
+            _note(document, (*path, "id"), f"{call.id} is used twice: give each call its own id")
         seen.add(call.id)
         for need, arguments in call.needs.items():
             if need not in ids:
                 where: Path = (*path, "args", arguments[0]) if arguments else (*path, "depends_on")
                 instead = did_you_mean(need, ids) or ": name the id of one"
-                _note(document, where, f"{call.id} depends on {need}, which is no call of this plan{instead}")
+                _note(document, where, f"{call.id} depends on {need}, which is not a call of this plan{instead}")
     for cycle in find_cycles({call.id: call.needs for call in calls}):
         number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
-        as_written = f"these calls wait for each other in a circle, {say_cycle(cycle)}: drop one of the references"
+        as_written = f"these calls wait for each other in a cycle, {say_cycle(cycle)}: drop one of the references"
         _note(document, ("calls", number), as_written)
 
 

@@ -47,10 +47,10 @@ class Problem:
 
 def name_field(path: Path) -> str:
     """Format a path: ``tools.search.fallbacks[0].tool``."""
-    said = ""
+    shown = ""
     for part in path:
-        said += f"[{part}]" if isinstance(part, int) else f"{'.' if said else ''}{part[:_LONGEST_KEY]}"
-    return said
+        shown += f"[{part}]" if isinstance(part, int) else f"{'.' if shown else ''}{part[:_LONGEST_KEY]}"
+    return shown
 
 
 def raise_problems(problems: Iterable[Problem]) -> None:

@@ -21,7 +21,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from failsoft.config.manifest.problem import Path, Problem, Severity, name_field
-from failsoft.config.manifest.scalars import mend, resolve, resolve_key
+from failsoft.config.manifest.scalars import join_surrogates, resolve, resolve_key
 
 LARGEST = 256 * 1024  # bytes
 DEEPEST = 32
@@ -83,7 +83,7 @@ def read(source: str | bytes, *, name: str) -> Document:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             builder.take(event)
         if not builder.has_begun:
-            raise _Unreadable("there is nothing in it: a manifest says tools, a plan says calls")
+            raise _Unreadable("it is empty: a manifest has tools, a plan has calls")
     except _Unreadable as wrong:
         builder.give_up(str(wrong), wrong.position)
     except ReaderError as wrong:
@@ -159,7 +159,7 @@ class _Builder:
 
     def _key(self, event: yaml.ScalarEvent, at: Position, frame: _Frame) -> None:
         try:
-            key = mend(event.value) if event.style else resolve_key(event.value)
+            key = join_surrogates(event.value) if event.style else resolve_key(event.value)
         except ValueError as wrong:
             key = event.value
             self._spoil((*frame.path, key), str(wrong), at)
@@ -172,16 +172,16 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent, path: Path, at: Position) -> Any:
         try:
-            return mend(event.value) if event.style else resolve(event.value)
+            return join_surrogates(event.value) if event.style else resolve(event.value)
         except ValueError as wrong:
             self._spoil(path, str(wrong), at)
             return None
 
     def _refuse_marks(self, event: Any, path: Path, at: Position) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._spoil(path, "an alias repeats another place: write the value out", at)
+            self._spoil(path, "aliases are not supported: write the value out", at)
         elif event.anchor is not None:
-            self._note(path, "an anchor is for aliases, and these are not taken: drop it", at)
+            self._note(path, "anchors and aliases are not supported: drop it", at)
         elif event.tag is not None:
             self._note(path, "a tag is not needed: drop it, and quote texts", at)
 
@@ -240,11 +240,11 @@ def _position(mark: Any) -> Position:
 
 
 def _explain(wrong: yaml.MarkedYAMLError) -> str:
-    told = (
+    message = (
         f"{wrong.problem or 'cannot be read'} ({wrong.context})" if wrong.context else wrong.problem or "cannot be read"
     )
     where = "line {}, column {}".format(*_position(wrong.context_mark or wrong.problem_mark))
     for pattern, sentence in _SENTENCES:
-        if found := re.fullmatch(pattern, told, re.DOTALL):
+        if found := re.fullmatch(pattern, message, re.DOTALL):
             return sentence.format(*found.groups(), where=where)
-    return told
+    return message

@@ -52,7 +52,7 @@ def resolve_key(text: str) -> str:
     return text
 
 
-def mend(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """Join the surrogate pairs that JSON escapes leave in a quoted text."""
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

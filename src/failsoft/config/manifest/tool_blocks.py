@@ -450,12 +450,12 @@ def _spread(given: dict[str, Any], *, cooldown: str) -> dict[str, Any]:
     for part, name in (("cooldown", cooldown), ("fallbacks", "fallbacks")):
         if part in handling:
             if name in given:
-                raise Conflict(("error_handling", f"{part} is in it, and {name} beside it: keep one"))
+                raise Conflict(("error_handling", f"it has {part}, and {name} is given as well: keep one"))
             given[name] = handling[part]
     if "retries" in handling:
         retry = given.get("retry", {})
         if (retry.get("rules") if isinstance(retry, Mapping) else retry.rules) is not None:
-            raise Conflict(("error_handling", "retries is in it, and rules in retry beside it: keep one"))
+            raise Conflict(("error_handling", "it has retries, and retry has rules: keep one"))
         rules = {"rules": handling["retries"]}
         given["retry"] = {**retry, **rules} if isinstance(retry, Mapping) else replace(retry, **rules)
     return given

@@ -97,7 +97,7 @@ def _unknown(path: Path, block: type[Block], document: Document) -> str:
         other = next(
             (other for other in _mapping(path[:-1], document) if other != key and keys.get(other) == keys[key]), ""
         )
-        return f"{other} is there too, and says the same: keep one"
+        return f"{other} is given too and means the same: keep one"
     known = ", ".join(dict.fromkeys(name.rstrip("_") for name in block.model_fields if not name.endswith("_ms")))
     alike = [name for name in keys if name.islower() == key.islower()]  # suggest the spelling style used here
     return f"is not known here{did_you_mean(key, alike) or f'; known are {known}'}"

@@ -9,7 +9,7 @@ Rules
 - Words that say that something was done ("payment captured, but …") count like such a status.
 - An exception that was only being handled (``__context__``) counts only with remote evidence: a status, a remote code, a
   lost connection, a timeout. A cache miss before a refused connection does not count.
-- A more general word for the same event is no contradiction: a connect timeout is also a timeout.
+- A more general word for the same event is not a contradiction: a connect timeout is also a timeout.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _signal(status: int) -> str:
 def how_it_ended(status: int | None) -> str:
     """Describe a status in words."""
     if status is None:
-        return "ended, nobody knows how"
+        return "ended in an unknown way"
     if status >= 0:
         return f"ended with exit status {status}"
     return f"was killed by {_signal(status)}" + (" (perhaps for lack of memory)" if status == -9 else "")

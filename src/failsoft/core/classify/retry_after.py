@@ -5,7 +5,7 @@ Rules
 - The most precise statement wins: ``retry-after-ms``, ``retry-after``, the body's delay, the rate limit's reset, words.
 - A point in time (an HTTP date, an epoch, RFC 3339) is compared with the response's own ``Date``, else with the caller's
   ``now``, else ignored. The core reads no clock.
-- Hints are capped at ``LONGEST``. A negative or unreadable value is no hint. A point in time that has passed is 0.
+- Hints are capped at ``LONGEST``. A negative or unreadable value is not a hint. A point in time that has passed is 0.
 
 Sources: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers (03 and 10); OpenAI, Anthropic, GitHub and Azure rate
 limit headers; google.rpc.RetryInfo; Discord and Telegram bodies.

@@ -90,7 +90,7 @@ _LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core", 
 
 
 def find_returned(value: Any) -> BaseException | None:
-    """Return the exception that a value is or stands for; None if it is no failure by its type."""
+    """Return the exception that a value is or stands for; None if its type does not make it a failure."""
     value = value_inside(value)
     if isinstance(value, BaseException):
         return value

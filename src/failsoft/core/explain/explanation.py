@@ -102,8 +102,8 @@ def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect
     if outcome.status == "succeeded" and outcome.missing is None and outcome.attempts > 1 and known.safe is None:
         forms["model"] = f"{forms['model']} {texts['effect.repeated.succeeded']}"
     if outcome.repeats:
-        told = texts["model.repeated"]
-        forms["model"] = told if outcome.missing is None else f"{forms['model']} {told}"
+        repeated = texts["model.repeated"]
+        forms["model"] = repeated if outcome.missing is None else f"{forms['model']} {repeated}"
     room = MODEL_LENGTH - len(fill(forms["model"], {**facts, "data": ""})) - 1
     model = fill(forms["model"], {**facts, "data": quote_data(facts["message"], room)})
     return Explanation(user, cut(model, MODEL_LENGTH), operator)
@@ -174,12 +174,12 @@ def turn_facts(report: Report) -> dict[str, Any]:
 def accept_text(text: object) -> str:
     """Sanitise a user text phrased by the application; raise ``TypeError`` or ``ValueError`` if it cannot be used."""
     if not isinstance(text, str):
-        raise TypeError(f"it gave back {type(text).__name__}, not a text")
+        raise TypeError(f"it returned {type(text).__name__}, not a text")
     clean = sanitise(text).strip()
     if not clean:
-        raise ValueError("it gave back an empty text")
+        raise ValueError("it returned an empty text")
     if len(clean) > USER_LENGTH:
-        raise ValueError(f"it gave back {len(clean)} characters: at most {USER_LENGTH} are shown")
+        raise ValueError(f"it returned {len(clean)} characters: at most {USER_LENGTH} are shown")
     return clean
 
 

@@ -112,7 +112,7 @@ def _has_lost_root(outcome: Outcome[Any]) -> bool:
 
 def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]) -> list[str]:
     """Requests to the user about escalated failures, then the writes to check."""
-    told: list[str] = []
+    from_policies: list[str] = []
     groups: dict[tuple[str, str, str], list[Outcome[Any]]] = {}
     unsure: list[Outcome[Any]] = []
     for outcome in outcomes:
@@ -121,7 +121,7 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]
             continue
         words = find_origin(outcome)[-1].told or outcome.told
         if words is not None:
-            told.append(words)
+            from_policies.append(words)
             continue
         acted = fault.effect != "none" and outcome.tool in writes
         if acted:
@@ -136,10 +136,10 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]
         )
         for (about, when, wanted), group in groups.items()
     ]
-    said = list(dict.fromkeys([*told, *asks]))[:_MOST]
+    requests = list(dict.fromkeys([*from_policies, *asks]))[:_MOST]
     if unsure:  # always added, also beyond the limit
-        said.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
-    return said
+        requests.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
+    return requests
 
 
 def _several(outcomes: Sequence[Outcome[Any]], key: str, texts: Texts, of: Counts) -> str:

@@ -100,13 +100,13 @@ def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseExcep
 
 def idle_timeout(idle: float, *, last: str = "", effect: Effect = "unknown") -> Fault:
     """An attempt made no progress for its tool's ``idle_timeout``; ``last`` is the message of its latest progress."""
-    said = f"the last progress was {last!r}" if last else "none was reported"
+    latest = f"the last progress was {last!r}" if last else "none was reported"
     return _transient(
         IDLE_TIMEOUT,
         Code.DEADLINE_EXCEEDED,
         effect,
         f"No progress for {text(idle)}",
-        f"Timeout is temporary; {said}",
+        f"Timeout is temporary; {latest}",
     )
 
 
@@ -235,8 +235,12 @@ def thread_limit(tool: str, abandoned: int) -> Fault:
         THREAD_LIMIT,
         Code.RESOURCE_EXHAUSTED,
         "none",
-        f"No thread is left for {tool}: "
-        + (f"{abandoned} are still busy with attempts that timed out" if abandoned else "the system starts no more"),
+        f"No worker thread is free for {tool}: "
+        + (
+            f"{abandoned} are still busy with attempts that timed out"
+            if abandoned
+            else "the system cannot start another"
+        ),
         "Threads come back when their attempts end; isolation: process stops them at once",
     )
 
@@ -426,7 +430,7 @@ def unprotected(tool: str) -> Fault:
         "permanent",
         "internal_contract_bug",
         "unknown",  # the function ran before it returned
-        f"{tool} returned a coroutine, which nobody protects: write it as async def",
+        f"{tool} returned a coroutine, which is not protected: write it as async def",
         "A bug is not cured by repeating",
         UNPROTECTED,
     )

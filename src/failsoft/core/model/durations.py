@@ -56,7 +56,7 @@ def seconds(value: object, *, zero: bool = False, bare_ms: bool = False) -> Seco
     if read > LONGEST:
         raise ValueError(f'{brief(value)} is too long: write at most "{text(LONGEST)}"')
     if not (read or zero):
-        raise ValueError(f"{brief(value)} is no time at all: {_EXAMPLE}")
+        raise ValueError(f"{brief(value)} is not longer than zero: {_EXAMPLE}")
     return read
 
 

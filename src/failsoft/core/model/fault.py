@@ -130,8 +130,8 @@ class Fault(NamedTuple):
 
     def __repr__(self) -> str:
         """Show all fields; the exception by its type name only, since its own text is not sanitised."""
-        said = [f"{name}={value!r}" for name, value in zip(self._fields[:-1], self[:-1], strict=True)]
-        return f"Fault({', '.join(said)}, cause={None if self.cause is None else type(self.cause).__qualname__})"
+        fields = [f"{name}={value!r}" for name, value in zip(self._fields[:-1], self[:-1], strict=True)]
+        return f"Fault({', '.join(fields)}, cause={None if self.cause is None else type(self.cause).__qualname__})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the exception: many cannot be pickled, some cannot be unpickled."""

@@ -32,8 +32,8 @@ class Options:
         return hash(self._values())
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._values(), strict=True))
-        return f"{type(self).__name__}({said})"
+        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._values(), strict=True))
+        return f"{type(self).__name__}({fields})"
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

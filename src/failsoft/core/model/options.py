@@ -115,13 +115,13 @@ class Override(Options):
         if not (self.matches is None or callable(self.matches)):
             refuse("matches", self.matches, "is not a function of the error")
         _refuse_odd_pattern(self.pattern)
-        for name, said, words in (
+        for name, value, words in (
             ("as", self.as_, Classification),
             ("category", self.category, Category),
             ("effect", self.effect, Effect),
         ):
-            if said is not None:
-                one_of(name, said, words)
+            if value is not None:
+                one_of(name, value, words)
         if self.to_code is not None:
             fill(self, "to_code", code("to_code", self.to_code))
         if self.as_ and self.category and (self.as_ == "transient") != (self.category == "tool_transient"):
@@ -311,9 +311,9 @@ class ToolOptions(Options):
                 "service does not honour with verify_key, or drop one of the two"
             )
         if self.read_only or self.idempotent:
-            said = "read_only" if self.read_only else "idempotent"
+            declared = "read_only" if self.read_only else "idempotent"
             raise ValueError(
-                f"verify: a tool that is {said} is repeated, so verify is never asked: drop one of the two"
+                f"verify: a tool that is {declared} is repeated, so verify is never asked: drop one of the two"
             )
 
     @property

@@ -5,7 +5,7 @@ Examples: ``password=…``, ``"api_key": "…"``, ``&token=…``, ``("pwd", "…
 Rules
 -----
 - A name is sure (``password``, ``client_secret``), ambiguous (``token``), or counts only in a query (``key``). Names are
-  read word by word: ``dbPassword``, ``DB_PASSWORD`` and ``db-password`` are the same, and "compass" is no name.
+  read word by word: ``dbPassword``, ``DB_PASSWORD`` and ``db-password`` are the same, and "compass" is not one.
 - In a query the value of every such name is a secret. In quotes, after ``=`` and in a field of its own (``name: …
   value: …``, a part of a form, a model's ``input_value=``) the value of a sure name is a secret, and so is that of a
   quoted name, as in JSON. After any other sign, and in a sentence ("the API key … is not valid"), the value must also

@@ -89,13 +89,13 @@ class ErrorReport(NamedTuple):
             raise ValueError(f"ErrorReport.from_dict: missing {', '.join(missing)}")
         known["fault"] = Fault.from_dict(data["fault"])
         known["alternatives"], known["absent"] = tuple(data["alternatives"]), tuple(data.get("absent", ()))
-        evidence, says = data.get("evidence"), data.get("policy_says")
+        evidence, action = data.get("evidence"), data.get("policy_says")
         known["evidence"] = None if evidence is None else Evidence.from_dict(evidence)
         known["policy"] = None
-        if says is not None:
+        if action is not None:
             from failsoft.core.resilience.policy import Policy, Then  # lazy: needed only with policies
 
-            known["policy"] = Policy(name=data["policy"], then=Then.from_dict(says))
+            known["policy"] = Policy(name=data["policy"], then=Then.from_dict(action))
         return cls(**known)
 
 
@@ -128,7 +128,9 @@ def _decide_by_policy(report: ErrorReport) -> Decision:
     if followed is not None:
         return followed
     usual = _decide(report)
-    return usual._replace(reason=f"{usual.reason}; policy {policy.name!r} asks for {policy.then.strategy} in vain")
+    return usual._replace(
+        reason=f"{usual.reason}; policy {policy.name!r} asks for {policy.then.strategy}, which is not possible"
+    )
 
 
 def _follow(policy: Policy, report: ErrorReport) -> Decision | None:

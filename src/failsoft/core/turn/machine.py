@@ -364,4 +364,4 @@ def _refuse_nonsense(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
         raise TurnError("\n".join(problems))
     cycles = find_cycles({call.id: call.needs for call in calls}) if ahead else ()
     if cycles:
-        raise TurnError("\n".join(f"calls depend on each other in a circle: {say_cycle(path)}" for path in cycles))
+        raise TurnError("\n".join(f"calls depend on each other in a cycle: {say_cycle(path)}" for path in cycles))

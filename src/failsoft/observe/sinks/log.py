@@ -170,8 +170,8 @@ class _Counter:
 
 def _family(entry: Entry) -> str:
     fields = entry.fields
-    said = fields.get("error") or (fields.get("reason") if entry.event_type == events.EFFECT_VERIFIED else "")
-    return family_of(str(fields.get("code")), str(said or ""))
+    message = fields.get("error") or (fields.get("reason") if entry.event_type == events.EFFECT_VERIFIED else "")
+    return family_of(str(fields.get("code")), str(message or ""))
 
 
 def _write(entries: tuple[Entry, ...]) -> None:
@@ -224,24 +224,24 @@ def _log(entry: Entry, message: str, traceback: str, **more: Any) -> None:
 def describe(entry: Entry, *, counted: bool = False) -> str:
     """The event in one line."""
     tool, fields = entry.tool_id or "a call", entry.fields
-    said = " ".join(str(fields.get("error") or fields.get("reason") or "").split())
-    told = f": {fields['code']}: {said}" if fields.get("code") and said else f": {said}" if said else ""
+    message = " ".join(str(fields.get("error") or fields.get("reason") or "").split())
+    details = f": {fields['code']}: {message}" if fields.get("code") and message else f": {message}" if message else ""
     text = {
-        events.INTERNAL_ERROR: f"{tool} has a bug{told}",
-        events.ESCALATED: f"{tool} failed and needs attention{told}",
-        events.CALL_FAILED: f"{tool} failed{told}",
-        events.CALL_REFUSED: f"{tool} was not run{told}",
+        events.INTERNAL_ERROR: f"{tool} has a bug{details}",
+        events.ESCALATED: f"{tool} failed and needs attention{details}",
+        events.CALL_FAILED: f"{tool} failed{details}",
+        events.CALL_REFUSED: f"{tool} was not run{details}",
         events.CALL_LEFT: f"{tool} was still running at the turn's deadline",
-        events.EXPLAIN_FAILED: f"explain= failed, and the default text is used{told}",
-        events.HANDLER_FAILED: f"the error_handler failed for {tool}, and the built-in one decided{told}",
+        events.EXPLAIN_FAILED: f"explain= failed, and the default text is used{details}",
+        events.HANDLER_FAILED: f"the error_handler failed for {tool}, and the built-in one decided{details}",
         events.EVENTS_DROPPED: str(fields.get("message")),
-        events.EFFECT_VERIFIED: f"the effect of {tool} is {fields.get('answer')}{told}",
-        events.CIRCUIT_OPENED: f"the circuit of {tool} opened{told}",
+        events.EFFECT_VERIFIED: f"the effect of {tool} is {fields.get('answer')}{details}",
+        events.CIRCUIT_OPENED: f"the circuit of {tool} opened{details}",
         events.CIRCUIT_CLOSED: f"the circuit of {tool} closed",
-        events.TOOL_ERROR: f"attempt {fields.get('attempt', 1)} of {tool} failed{told}",
+        events.TOOL_ERROR: f"attempt {fields.get('attempt', 1)} of {tool} failed{details}",
         events.FALLBACK_USED: f"{tool} failed; trying {fields.get('alternative')}",
         events.RETRY_SUCCEEDED: f"{tool} succeeded on attempt {fields.get('attempt')}",
-    }.get(entry.event_type) or f"{entry.event_type}: {tool}{told}"
+    }.get(entry.event_type) or f"{entry.event_type}: {tool}{details}"
     if counted:
         return text
     if fields.get("decision") == "retry" and "delay_ms" in fields:

@@ -212,15 +212,15 @@ def rate_fields(health: ToolHealth) -> dict[str, Any]:
     return {"failure_rate": round(failure_rate(recent) or 0.0, 3), "window_calls": len(recent)}
 
 
-def refuse_from_cache(rt: RefusalServices, tool: Tool, shut: CachedRefusal) -> Outcome[Any] | None:
+def refuse_from_cache(rt: RefusalServices, tool: Tool, cached: CachedRefusal) -> Outcome[Any] | None:
     """Refuse a call of an open circuit with a fault that all callers share; None if the circuit may admit a call."""
     now = rt.time.now()
-    if now >= shut[1]:
+    if now >= cached[1]:
         renewed = renew_refusal(rt, tool, now)
         if renewed is None:
             return None
-        shut = renewed
-    trace, shared = rt.log.trace, shut[0]
+        cached = renewed
+    trace, shared = rt.log.trace, cached[0]
     outcome: Outcome[Any] = Outcome(
         trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
         explanation=rt.texts.explain,
@@ -234,21 +234,21 @@ def refuse_from_cache(rt: RefusalServices, tool: Tool, shut: CachedRefusal) -> O
 def renew_refusal(rt: RefusalServices, tool: Tool, now: float) -> CachedRefusal | None:
     """Renew the refusal that callers of an open circuit share; None if the circuit is no longer open."""
     with rt.toolbox.lock:
-        left = tool.health.open_for(now)
-        if left is None:
+        remaining = tool.health.open_for(now)
+        if remaining is None:
             tool.cached_refusal = None
             return None
-    fault = builtin_faults.circuit_open(tool.id, left, tool.health.opened_by)
+    fault = builtin_faults.circuit_open(tool.id, remaining, tool.health.opened_by)
     outcome: Outcome[Any] = Outcome(
         0,
         tool.id,
         "failed",
         fault=fault,
-        decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", left),
+        decision=Decision("fail_gracefully", "Transient error (circuit open); no alternative", remaining),
         label=tool.label,
         explanation=rt.texts.explain,
     )
-    tool.cached_refusal = (outcome, now + min(left, SHARED_REFUSAL))
+    tool.cached_refusal = (outcome, now + min(remaining, SHARED_REFUSAL))
     return tool.cached_refusal
 
 

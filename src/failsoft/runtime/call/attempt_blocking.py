@@ -99,15 +99,15 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
 
 def _wait(ended: threading.Lock, begun: list[float], timeout: float, report: Callable[[], None]) -> bool:
     """Wait until the tool has ended. False if its time is up, which counts from when a worker thread began to run it."""
-    left = timeout
+    remaining = timeout
     if timeout > LONG:
         if ended.acquire(timeout=LONG):
             return True
         report()
-        left = timeout - LONG
-    while not ended.acquire(timeout=left):
-        left = begun[0] + timeout - real_time() if begun else timeout
-        if left <= 0:
+        remaining = timeout - LONG
+    while not ended.acquire(timeout=remaining):
+        remaining = begun[0] + timeout - real_time() if begun else timeout
+        if remaining <= 0:
             return False
     return True
 
@@ -118,17 +118,17 @@ def _wait_watched(
     """Wait like ``_wait``. False also if the tool has made no progress for too long."""
     report_at = real_time() + LONG
     while True:
-        now, left = real_time(), min(timeout, activity.idle, LONG)  # until a thread begins
+        now, remaining = real_time(), min(timeout, activity.idle, LONG)  # until a thread begins
         if begun:
-            left = min(begun[0] + timeout, activity.heard + activity.idle) - now
-            if left <= 0 and not activity.over:
+            remaining = min(begun[0] + timeout, activity.heard + activity.idle) - now
+            if remaining <= 0 and not activity.over:
                 if begun[0] + timeout > now:
                     activity.expire()
                 return False
         if now >= report_at:
             report()
             report_at = math.inf
-        if ended.acquire(timeout=max(0.001, min(left, report_at - now, LONGEST))):
+        if ended.acquire(timeout=max(0.001, min(remaining, report_at - now, LONGEST))):
             return True
 
 

@@ -147,11 +147,11 @@ async def _run_in_thread(rt: AttemptServices, call: Call, invoke: Invoke) -> Att
 
 
 def _once(do: Callable[[], None]) -> Callable[[], None]:
-    left = [do]  # the thread and its caller may both call it: popping is atomic
+    pending = [do]  # the thread and its caller may both call it: popping is atomic
 
     def over() -> None:
         with suppress(IndexError):
-            left.pop()()
+            pending.pop()()
 
     return over
 

@@ -33,7 +33,7 @@ def timeout_result(
     rt: AttemptServices, call: Call, tool: Tool, started: float, timeout: float, expired: Expired
 ) -> AttemptResult:
     """The result of an attempt whose deadline has passed. A tool that cannot be cancelled is reported."""
-    if expired.orphan is not None:
+    if expired.abandoned is not None:
         emit_abandoned(rt.log, call, tool)
     ended = rt.time.now()
     effect: Effect = "happened" if expired.late else "unknown"
@@ -46,7 +46,7 @@ def timeout_result(
         fault = builtin_faults.tool_timeout(timeout, effect=effect)
     if overdue > LATE and tool.kind in ("async", "async stream"):  # a deadline fires at once on a loop that turns
         fault = fault._replace(reason=_blocked_reason(tool.id, overdue))
-    return AttemptResult(started, ended, fault=fault, still_running=expired.orphan is not None)
+    return AttemptResult(started, ended, fault=fault, still_running=expired.abandoned is not None)
 
 
 def idle_fault(activity: Activity, effect: Effect) -> Fault:

@@ -33,7 +33,7 @@ _TEXT = (str, NoneType)
 
 
 def make_call(
-    engine: BuildServices,
+    services: BuildServices,
     tool: Tool,
     args: Mapping[str, Any] | None,
     *,
@@ -51,7 +51,7 @@ def make_call(
     if not (isinstance(id, _TEXT) and isinstance(thread, _TEXT) and isinstance(tenant, _TEXT)):
         require_text_names(tool.id, id=id, thread=thread, tenant=tenant)
     id = mask_id(id) if id else None
-    call = engine.runner.open_call(tool, (), {} if args is None else dict(args), id=id)
+    call = services.runner.open_call(tool, (), {} if args is None else dict(args), id=id)
     call.caller_id, call.typed = id, True
     if thread:
         call.thread = thread
@@ -70,31 +70,31 @@ def make_call(
     return call
 
 
-async def run(engine: BuildServices, call: Call) -> Outcome[Any]:
+async def run(services: BuildServices, call: Call) -> Outcome[Any]:
     """Run a call and return its outcome without the library's frames in its error."""
-    return without_frames(await engine.runner.run(call))
+    return without_frames(await services.runner.run(call))
 
 
-def run_blocking(engine: BuildServices, call: Call) -> Outcome[Any]:
+def run_blocking(services: BuildServices, call: Call) -> Outcome[Any]:
     """``run`` for callers that block."""
-    engine.places.warn_of_clock()
-    return without_frames(engine.runner.run_blocking(call))
+    services.places.warn_of_clock()
+    return without_frames(services.runner.run_blocking(call))
 
 
 # --- calls that cannot run ------------------------------------------------------------------------------------------------
 
 
-def call_with_bad_arguments(engine: BuildServices, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
+def call_with_bad_arguments(services: BuildServices, tool: Tool, args: object, id: str | None) -> Outcome[Any]:
     """Return the outcome of a call whose arguments are not a mapping."""
     require_text_names(tool.id, id=id)
     what = f"They must be one mapping from names to values, not {type(args).__name__}."
     first = AttemptResult(
-        engine.time.now(), engine.time.now(), fault=builtin_faults.bad_arguments(detail=what), entered=False
+        services.time.now(), services.time.now(), fault=builtin_faults.bad_arguments(detail=what), entered=False
     )
-    call = engine.runner.open_call(tool, (), {})
+    call = services.runner.open_call(tool, (), {})
     if id is not None:
         call.set_id(mask_id(id))
-    return engine.runner.drive_blocking(call, first)
+    return services.runner.drive_blocking(call, first)
 
 
 async def as_coroutine(outcome: Outcome[Any]) -> Outcome[Any]:

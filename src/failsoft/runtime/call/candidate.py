@@ -148,5 +148,5 @@ class Candidate:
 
 
 def verdict_on(fault: Fault, *, entered: bool) -> Result:
-    """The verdict that the breaker gets on a failed attempt. A limit that refused an inner call is no failure."""
+    """The verdict that the breaker gets on a failed attempt. A limit that refused an inner call is not a failure."""
     return "failure" if fault.retryable and entered and not is_limit(fault) else "neutral"

@@ -54,11 +54,11 @@ async def drive(
     call: Call,
     first: AttemptResult | None = None,
     ticket: Ticket | None = None,
-    past: Progress = NO_PROGRESS,
+    progress: Progress = NO_PROGRESS,
 ) -> Outcome[Any]:
     """Drive a call through the pipeline to its outcome, on this event loop."""
     rt.places.deadlines_of(running_loop()).start_watch()
-    pipeline = Pipeline(rt.runner.pipeline_options, call, ticket, past)
+    pipeline = Pipeline(rt.runner.pipeline_options, call, ticket, progress)
     steps = pipeline.run(first or misfit_result(rt, call))
     token = SCOPE.set(call)
     try:

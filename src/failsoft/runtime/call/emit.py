@@ -96,7 +96,7 @@ class CallLog:
 
 def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseException, now: float) -> None:
     """Record that a call ended because its caller was cancelled or interrupted, which says nothing about its tool."""
-    tool = vars(error).pop("orphan", None)  # the first call that sees the error reports the orphan
+    tool = vars(error).pop("abandoned", None)  # the first call that sees the error reports the attempt
     if tool is not None:
         emit_abandoned(log, call, tool)
     passed = isinstance(error, ControlFlow)

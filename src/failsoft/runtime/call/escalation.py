@@ -28,13 +28,13 @@ class Escalations:
                 run_here(on_escalation(outcome))
 
         self._delivery = Delivery(each(deliver), name="on_escalation", wait=True)
-        self._told: deque[Outcome[Any]] = deque(maxlen=REMEMBERED)
+        self._delivered: deque[Outcome[Any]] = deque(maxlen=REMEMBERED)
         self.close = self._delivery.close
         self.renew_after_fork = self._delivery.renew_after_fork
 
     def notify(self, outcome: Outcome[Any]) -> None:
         """Deliver an outcome, unless the failure has been delivered already for a call inside it."""
         inside = find_origin(outcome)[1:]
-        if not any(one is told for one in inside for told in self._told):
-            self._told.append(outcome)
+        if not any(one is delivered for one in inside for delivered in self._delivered):
+            self._delivered.append(outcome)
             self._delivery.put([outcome])

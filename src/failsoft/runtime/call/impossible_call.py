@@ -55,13 +55,13 @@ async def _decide(rt: Judgement, outcome: Outcome[Any], turn: HandleTurn | None)
     """Decide about the call, and return the events that report the decision."""
     fault = outcome.fault
     assert fault is not None
-    left = None if turn is None else turn.left()
+    remaining = None if turn is None else turn.left()
     policy = None
     if rt.policies:
         from failsoft.core.resilience.policy import match
 
         policy = match(
-            rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=left
+            rt.policies, tool=outcome.tool, tags=(), fault=fault, attempt=0, breaker="closed", turn_left=remaining
         )
     report = ErrorReport(
         fault,
@@ -74,17 +74,19 @@ async def _decide(rt: Judgement, outcome: Outcome[Any], turn: HandleTurn | None)
         "permanent error",
         (),
         turn_id=None if turn is None else turn.id,
-        turn_left=left,
+        turn_left=remaining,
         thread=None if turn is None else turn.thread,
         tenant=None if turn is None else turn.tenant,
         policy=policy,
     )
     answer = None if rt.handler is None else await consult(rt, report)
-    told = [(events.HANDLER_FAILED, handler_failed_fields(answer))] if isinstance(answer, str) else []
+    recorded = [(events.HANDLER_FAILED, handler_failed_fields(answer))] if isinstance(answer, str) else []
     usual = decide(report)
     decision = answer if isinstance(answer, Decision) else usual
     if decision.strategy not in ("escalate", "fail_gracefully"):
-        told.append((events.HANDLER_FAILED, handler_failed_fields(refusal_reason(decision, "there is no such tool"))))
+        recorded.append(
+            (events.HANDLER_FAILED, handler_failed_fields(refusal_reason(decision, "there is no such tool")))
+        )
         decision = usual
     outcome.decision, outcome.escalated = decision, decision.strategy == "escalate"
-    return [*told, (events.CALL_REFUSED, decision_fields(report, decision))]
+    return [*recorded, (events.CALL_REFUSED, decision_fields(report, decision))]

@@ -1,4 +1,4 @@
-"""The say of a user in failures: a handler, policies, and a memory of the decisions that have helped."""
+"""The user's influence on decisions about failures: a handler, policies, and a memory of what has helped."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Call:
         self.changed = False  # a call inside one of its attempts may have acted, but may be repeated
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
         self.caller: Caller | None = (
-            None  # a call that it is made from, and is no child of: only its effect counts there
+            None  # the call that it is made from without being its child: only its effect counts there
         )
 
     @property

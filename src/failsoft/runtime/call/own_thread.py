@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def run_in_own_thread(pool: ThreadPool, do: Callable[[], Any], purpose: str) -> Any:
     """Run a blocking function in a daemon thread, which the end of the program does not wait for.
 
-    ``purpose`` completes the error "no thread is left to …".
+    ``purpose`` completes the error "no worker thread is free to …".
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -31,7 +31,7 @@ async def run_in_own_thread(pool: ThreadPool, do: Callable[[], Any], purpose: st
 
     job = pool.submit(do, done)
     if job is None:
-        raise RuntimeError(f"no thread is left to {purpose}")
+        raise RuntimeError(f"no worker thread is free to {purpose}")
     outside_started(loop)
     try:
         await ended

@@ -90,12 +90,12 @@ class Recovery(Verification):
     )
 
     def __init__(
-        self, options: PipelineOptions, call: Call, ticket: Ticket | None = None, past: Progress = NO_PROGRESS
+        self, options: PipelineOptions, call: Call, ticket: Ticket | None = None, progress: Progress = NO_PROGRESS
     ) -> None:
         self._options = options
         self._call = call
         candidate = Candidate(call, call.tool, call.tool.health, None, ticket)
-        self._primary, candidate.effect, candidate.attempts, candidate.retried = past
+        self._primary, candidate.effect, candidate.attempts, candidate.retried = progress
         self._candidate = candidate
         self._tried = frozenset((call.tool.id,))
         self._fallbacks: list[Fallback] = []  # usable after the latest failure

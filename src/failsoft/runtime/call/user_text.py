@@ -63,8 +63,8 @@ async def phrase(
     from failsoft.core.explain.explanation import phrasing_facts
 
     if patience is None:
-        left = None if turn is None else turn.left()
-        patience = PATIENCE if left is None else max(0.0, min(PATIENCE, left / 2))
+        remaining = None if turn is None else turn.left()
+        patience = PATIENCE if remaining is None else max(0.0, min(PATIENCE, remaining / 2))
     text = await _phrase(rt, phrasing_facts(outcome), patience, (outcome.id, None if turn is None else turn.id))
     if text is not None:
         outcome.reword(text)

@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 async def verify(rt: DriverServices, call: Call, step: Verify, *, blocking: bool = False) -> VerifyReply:
     """Ask ``verify`` about the latest attempt of a call. ``blocking``: the tools of its framework block."""
-    left = None if call.turn is None else call.turn.left()
-    if call.abandoned or (left is not None and left <= 0):
+    remaining = None if call.turn is None else call.turn.left()
+    if call.abandoned or (remaining is not None and remaining <= 0):
         return _reply(rt, call, Verified.unknown(NO_TIME))
     if call.inside:
         return _reply(rt, call, Verified.unknown(TASK_RUNS))
     before, call.acted, call.wrote = (call.acted, call.wrote), False, False
     try:
-        limit = limit_verify(step.tool.options.verify_timeout, left)
+        limit = limit_verify(step.tool.options.verify_timeout, remaining)
         verified = await _ask_in_time(rt, call, step, limit, blocking=blocking)
     except BaseException:
         call.acted, call.wrote = before

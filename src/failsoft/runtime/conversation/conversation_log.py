@@ -128,13 +128,13 @@ class ConversationLog:
 
     def _was_abandoned(self, call: ThreadCall, state: ThreadState) -> bool:
         """True if this call is a repetition of one that was interrupted and must not run twice."""
-        left = state.find_unanswered(call.id, call.tool.id, _same(call), self._rt.time.now())
-        if left is None or call.thread is None:
+        unanswered = state.find_unanswered(call.id, call.tool.id, _same(call), self._rt.time.now())
+        if unanswered is None or call.thread is None:
             return False
-        if not left.told:
-            state.add_unanswered(left._replace(told=True))
+        if not unanswered.told:
+            state.add_unanswered(unanswered._replace(told=True))
             if self.pending is not None:
-                self.pending.close_call((call.tenant, call.thread), left.turn_id, left.call_id)
+                self.pending.close_call((call.tenant, call.thread), unanswered.turn_id, unanswered.call_id)
         return True
 
     def forget_unanswered(self, call: ThreadCall) -> None:
@@ -157,8 +157,8 @@ class ConversationLog:
         """Forget the unanswered calls of a thread that have this tool and this id."""
 
         def close(state: ThreadState, _: float) -> None:
-            for left in [left for left in state.dangling.values() if (left.tool, left.call_id) == (tool, call_id)]:
-                self._close(key, state, left)
+            for one in [one for one in state.dangling.values() if (one.tool, one.call_id) == (tool, call_id)]:
+                self._close(key, state, one)
 
         self.use(key, close)
 
@@ -294,10 +294,10 @@ class ConversationLog:
         if call.thread is None or call.is_inner or not call.may_have_acted_now or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
-        left: Outcome[Any] = Outcome(
+        outcome: Outcome[Any] = Outcome(
             call.id, call.tool.id, "cancelled", fault=fault, explanation=self._rt.texts.explain
         )
-        self.note_unanswered((call.tenant, call.thread), "" if call.turn is None else call.turn.id, left, call)
+        self.note_unanswered((call.tenant, call.thread), "" if call.turn is None else call.turn.id, outcome, call)
 
     def note_unanswered(self, key: Key, turn_id: str, outcome: Outcome[Any], made: ThreadCall | None = None) -> None:
         """Note a call that was ended with its turn or its caller. ``made`` is the call if its tool was running."""
@@ -419,15 +419,15 @@ class ConversationLog:
     def close_dangling(self, key: Key) -> list[Dangling]:
         """Return the unanswered calls and forget them, and those that were refused when they were repeated."""
         calls = self.list_unanswered(key)
-        told: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
+        reported: list[Dangling] = self.use(key, lambda state, _: [c for c in state.dangling.values() if c.told])
 
         def close(state: ThreadState, _: float) -> None:
-            for call in (*calls, *told):
+            for call in (*calls, *reported):
                 self._close(key, state, call)
 
         self.use(key, close)
         if self._rt.ledger is not None:
-            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in (*calls, *told)})
+            self._rt.ledger.forget(key, {(call.turn_id, call.call_id) for call in (*calls, *reported)})
         return calls
 
     def _close(self, key: Key, state: ThreadState, call: Dangling) -> None:

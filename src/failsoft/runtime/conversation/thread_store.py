@@ -88,15 +88,15 @@ class ConversationStore:
             if mine is not None and mine.when == record["when"]:
                 offers[tool] = mine
                 continue
-            left = remaining_time(record["when"], self._wall())
-            if not left:
+            remaining = remaining_time(record["when"], self._wall())
+            if not remaining:
                 continue
             offers[tool] = Offer(
                 tool,
                 record["arguments"],
                 Explanation(**record["explanation"]),
                 record["when"],
-                now + left,
+                now + remaining,
                 tuple(record["args"]),
                 record["timeout"],
                 None,
@@ -136,9 +136,9 @@ class ConversationStore:
     # -- missing tools -----------------------------------------------------------------------------------------------
 
     def keep_absence(self, key: Key, tool: str, absence: Absence, now: float) -> None:
-        left = absence.until - now
-        record = {"until": self._wall() + left, "why": absence.why}
-        self._records.put("availability", self._key_of(*key, tool), record, ttl=left)
+        remaining = absence.until - now
+        record = {"until": self._wall() + remaining, "why": absence.why}
+        self._records.put("availability", self._key_of(*key, tool), record, ttl=remaining)
 
     def drop_absence(self, key: Key, tool: str) -> None:
         self._records.delete("availability", self._key_of(*key, tool))
@@ -146,8 +146,8 @@ class ConversationStore:
     def find_absences(self, now: float) -> Iterator[tuple[Key, str, Absence]]:
         """Find the tools that were missing when the previous process ended; ``why`` has been sanitised."""
         for place, record in self._records.find("availability"):
-            left = min(record["until"] - self._wall(), ABSENT_FOR)
-            yield self._key(place), _last_part(place), Absence(now + left, record["why"])
+            remaining = min(record["until"] - self._wall(), ABSENT_FOR)
+            yield self._key(place), _last_part(place), Absence(now + remaining, record["why"])
 
     def _key(self, place: str) -> Key:
         tenant, thread, *_ = _parts(place)

@@ -35,8 +35,8 @@ Task = asyncio.Task[Any]
 HandOver = Callable[["GeneratorType[Any, Any, Any]", Task, asyncio.Task[None]], None]
 
 
-def transfer_scopes(running: Any, caller: Task, orphan: Task, cancels: int, hand_over: HandOver) -> None:
-    """Give everything that ``running`` has entered to the task ``orphan``.
+def transfer_scopes(running: Any, caller: Task, new_task: Task, cancels: int, hand_over: HandOver) -> None:
+    """Give everything that ``running`` has entered to the task ``new_task``.
 
     ``cancels`` counts the cancellations of the caller since it began, from outside or by what it has entered.
     ``hand_over`` moves the deadline of a guarded call that ``running`` waits for.
@@ -44,16 +44,16 @@ def transfer_scopes(running: Any, caller: Task, orphan: Task, cancels: int, hand
     with suppress(Exception):  # private attributes may differ between versions: answer the caller anyway
         for inside in _suspended(running):
             if isinstance(inside, GeneratorType):
-                hand_over(inside, caller, orphan)
+                hand_over(inside, caller, new_task)
         entered, scopes = _find(running, caller)
         for _ in range(min(cancels, _requests(entered, scopes, caller))):  # they no longer cancel the caller
             caller.uncancel()
         for one in entered:
             for name in _KNOWN_BY:
                 if getattr(one, name, None) is caller:
-                    setattr(one, name, orphan)
+                    setattr(one, name, new_task)
         if scopes:
-            _cut(scopes, caller, orphan)
+            _cut(scopes, caller, new_task)
         for token in reversed([*_tokens(running)]):
             with suppress(ValueError, RuntimeError):  # of another context, or already used
                 token.var.reset(token)
@@ -94,13 +94,13 @@ def _entered(running: Any) -> Iterator[Any]:
 
 
 def _managers(inside: Any) -> Iterator[Any]:
-    for held, beside in pairwise([*gc.get_referents(inside), None]):
+    for held, neighbour in pairwise([*gc.get_referents(inside), None]):
         if isinstance(held, MethodType) and held.__name__ in _EXITS:
             yield from _opened(held.__self__)
         elif (
             isinstance(held, FunctionType) and held.__name__ in _EXITS
         ):  # newer versions of Python keep the two side by side
-            yield from _opened(beside)
+            yield from _opened(neighbour)
         elif isinstance(held, AsyncGeneratorType):  # it is iterated over
             yield from _entered(held)
     if isinstance(inside, CoroutineType) and inside.__name__ in _EXITS and inside.cr_frame is not None:
@@ -167,8 +167,8 @@ def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
     return chain
 
 
-def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
-    """Give these scopes to the task ``orphan``."""
+def _cut(scopes: list[Any], caller: Task, new_task: Task) -> None:
+    """Give these scopes to the task ``new_task``."""
     states = sys.modules["anyio._backends._asyncio"]._task_states
     state, outermost = states[caller], scopes[-1]
     rest = outermost._parent_scope
@@ -177,10 +177,10 @@ def _cut(scopes: list[Any], caller: Task, orphan: Task) -> None:
         rest._tasks.add(caller)
         outermost._parent_scope = None
     state.cancel_scope = rest
-    states[orphan] = type(state)(None, scopes[0])
+    states[new_task] = type(state)(None, scopes[0])
     for scope in scopes:
-        scope._host_task = orphan
+        scope._host_task = new_task
         if caller in scope._tasks:
             scope._tasks.discard(caller)
-            scope._tasks.add(orphan)
+            scope._tasks.add(new_task)
         scope._pending_uncancellations = scope._cancelling_at_enter = 0

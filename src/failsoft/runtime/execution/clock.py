@@ -5,7 +5,7 @@ Rules
 - A runtime takes ``current()`` once, when it is made, and binds the functions; it never reads ``time`` itself.
 - ``monotonic`` is for durations and deadlines, ``wall`` for timestamps only; ``sleep`` is how blocking code waits.
 - Whoever starts work that an event loop cannot see (a thread, a process) says so with ``outside_started`` and, once
-  the result has been handed to the loop or nobody waits for it any more, ``outside_finished``. Each may be called from
+  the result has been handed to the loop or is no longer awaited, ``outside_finished``. Each may be called from
   any thread. Virtual time never jumps in between; on ordinary loops both cost one look-up and do nothing.
 
 Why a ContextVar: ``failsoft.testing.virtual_time`` must reach runtimes that are made deep inside the code under test,
@@ -60,7 +60,7 @@ def outside_started(loop: AbstractEventLoop) -> None:
 
 
 def outside_finished(loop: AbstractEventLoop) -> None:
-    """Tell a virtual loop that this work has reported, or that nobody waits for it any more."""
+    """Tell a virtual loop that this work has reported, or is no longer awaited."""
     count = getattr(loop, "failsoft_outside", None)
     if count is not None:
         count(-1)

@@ -6,7 +6,7 @@ Rules
 - Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop, and
   one loop timer per queue. If every call has a timeout of its own, empty queues are dropped.
 - At the deadline the caller's task is cancelled, and the cancellation is thrown into the tool. The caller is answered
-  at once in any case: a tool that suspends again continues in a task of its own (an orphan).
+  at once in any case: a tool that suspends again is abandoned: it continues in a task of its own.
 - If the tool waits for another task, that task gets the cancellation first and may swallow it. The tool then keeps
   waiting, so it cleans up no earlier than the task that it waits for.
 - If ``task.cancelling()`` is higher than deadlines and the timeouts inside the tool explain, the caller was cancelled, and
@@ -49,10 +49,10 @@ CANCELS: dict[asyncio.Task[Any], int] = {}  # by deadlines, of whichever runtime
 class Expired(Exception):
     """The tool's own deadline has passed."""
 
-    def __init__(self, *, late: bool = False, orphan: asyncio.Task[None] | None = None) -> None:
+    def __init__(self, *, late: bool = False, abandoned: asyncio.Task[None] | None = None) -> None:
         super().__init__()
         self.late = late  # it returned a value when it was cancelled: the effect happened
-        self.orphan = orphan  # the tool, if it cannot be cancelled
+        self.abandoned = abandoned  # the tool, if it cannot be cancelled
 
 
 @coroutine
@@ -138,9 +138,9 @@ class LoopDeadlines:
 
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
         del self.hits[stepper]
-        left = CANCELS.pop(task) - 1
-        if left:
-            CANCELS[task] = left
+        remaining = CANCELS.pop(task) - 1
+        if remaining:
+            CANCELS[task] = remaining
         task.uncancel()
 
 
@@ -181,7 +181,7 @@ class Queue:
             self.timer.cancel()
             self.timer = None
 
-    def left(self, started: float, now: float) -> float:
+    def remaining(self, started: float, now: float) -> float:
         """The time that an attempt has left."""
         return started + self.timeout - now
 
@@ -196,9 +196,9 @@ class Queue:
             if has_ended(stepper, task):
                 ended.append(stepper)
                 continue
-            left = self.left(started, now)
-            if left > 0:
-                delay = 0.0 if waits else left
+            remaining = self.remaining(started, now)
+            if remaining > 0:
+                delay = 0.0 if waits else remaining
                 break
             rounds = hits.get(stepper, 0)
             hits[stepper] = rounds + 1
@@ -242,13 +242,13 @@ class Queue:
             others = deadlines.others(stepper, task)
             if others <= 0 and waiting is not OVER:
                 return waiting  # it came from inside the tool: the deadline is still to come
-        orphan = None if waiting is OVER else _abandon(stepper, waiting, task, deadlines, timed, started)
+        abandoned = None if waiting is OVER else _abandon(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
-            raise Expired(late=late, orphan=orphan)
+            raise Expired(late=late, abandoned=abandoned)
         if not isinstance(error, asyncio.CancelledError):
             error = asyncio.CancelledError()  # the tool's own exception is not the caller's
-        if orphan is not None:
-            vars(error)["orphan"] = timed  # for the event
+        if abandoned is not None:
+            vars(error)["abandoned"] = timed  # for the event
         raise error
 
     def take_back(self, stepper: Stepper) -> bool:
@@ -298,7 +298,7 @@ def finish_in(
 ) -> Awaitable[None]:
     """``finish`` in a queue that holds no other attempt."""
     queue.live[stepper] = [started, task, owner, timed]
-    queue.arm(queue.left(started, queue.deadlines.now()))
+    queue.arm(queue.remaining(started, queue.deadlines.now()))
     if task.cancelling():
         queue.deadlines.before[stepper] = task.cancelling()
     return _finish(stepper, waiting, timed, queue)
@@ -338,8 +338,8 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
 _FINISH = _finish.__code__
 
 
-def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], orphan: asyncio.Task[None]) -> None:
-    """If a suspended generator is an attempt in ``_finish``, let its deadline cancel the orphan instead of the caller."""
+def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], new_task: asyncio.Task[None]) -> None:
+    """If a suspended generator is an attempt in ``_finish``, let its deadline cancel ``new_task`` instead of the caller."""
     if inside.gi_code is not _FINISH or inside.gi_frame is None:
         return
     attempt = inside.gi_frame.f_locals
@@ -350,7 +350,7 @@ def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], 
             queue.disarm()
             queue.arm(0.0)
         queue.deadlines.before[stepper] = -1  # the call around it has ended, even if its cancellation was swallowed
-        placed[1] = orphan
+        placed[1] = new_task
 
 
 def _wake(task: asyncio.Task[Any]) -> None:
@@ -387,13 +387,13 @@ def _abandon(
         waiting._asyncio_future_blocking = True  # it is awaited, as before
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
-    orphan = deadlines.loop.create_task(outliving)
-    transfer_scopes(stepper, task, orphan, deadlines.others(stepper, task), _hand_over)
+    new_task = deadlines.loop.create_task(outliving)
+    transfer_scopes(stepper, task, new_task, deadlines.others(stepper, task), _hand_over)
     step_out(timed, started)
-    deadlines.abandoned[orphan] = getattr(timed, "id", "")
-    orphan.add_done_callback(lambda ended: deadlines.abandoned.pop(ended, None))
-    orphan.add_done_callback(log_end)
-    return orphan
+    deadlines.abandoned[new_task] = getattr(timed, "id", "")
+    new_task.add_done_callback(lambda ended: deadlines.abandoned.pop(ended, None))
+    new_task.add_done_callback(log_end)
+    return new_task
 
 
 def log_end(task: asyncio.Task[None]) -> None:

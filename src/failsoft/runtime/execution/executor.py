@@ -75,4 +75,4 @@ class _Future(Future[T]):
 
 
 def _no_thread() -> NothingDone:
-    return NothingDone("no thread is left: too many are busy with calls that were abandoned", "RESOURCE_EXHAUSTED")
+    return NothingDone("no worker thread is free: too many are busy with abandoned calls", "RESOURCE_EXHAUSTED")

@@ -23,9 +23,9 @@ class IdleQueue(Queue):
         super().__init__(deadlines, timeout)
         self._activity = activity
 
-    def left(self, started: float, now: float) -> float:
+    def remaining(self, started: float, now: float) -> float:
         """The time until the deadline, or until the idle timeout if that comes first."""
-        cap, idle = started + self.timeout - now, self._activity.left(now)
+        cap, idle = started + self.timeout - now, self._activity.remaining(now)
         if idle <= 0 < cap:
             self._activity.expire()
         return min(cap, idle)

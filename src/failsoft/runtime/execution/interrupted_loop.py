@@ -1,4 +1,4 @@
-"""Mend an asyncio event loop after an interrupt inside asyncio.
+"""Repair an asyncio event loop after an interrupt inside asyncio.
 
 Rules
 -----

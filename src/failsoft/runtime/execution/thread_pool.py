@@ -180,7 +180,7 @@ class ThreadPool:
         for job in stranded:
             self._go_on(job)
             job.refused = True
-            job.error = RuntimeError("no thread is left: too many are busy with calls that were abandoned")
+            job.error = RuntimeError("no worker thread is free: too many are busy with abandoned calls")
         return stranded
 
     def _work(self) -> None:

@@ -55,8 +55,8 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
         if ticket is None or (outer is not None and not (type(outer) is list and tool.only_reads)):
-            shut = tool.cached_refusal
-            if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
+            cached = tool.cached_refusal
+            if cached is not None and outer is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
                 raise CircuitOpen(refused)
             return (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
         started, id, stepper = now(), next(numbers), None
@@ -108,8 +108,8 @@ def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     """Guard a tool that must not be repeated: its call has to know whether an inner call has acted."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        shut = tool.cached_refusal
-        if shut is not None and scope() is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
+        cached = tool.cached_refusal
+        if cached is not None and scope() is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
             raise CircuitOpen(refused)
         return _unwrap(tool, await rt.runner.run(rt.runner.open_call(tool, args, kwargs)))
 
@@ -131,8 +131,8 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
         if ticket is None or not simple or (outer is not None and not (type(outer) is list and tool.only_reads)):
-            shut = tool.cached_refusal
-            if shut is not None and outer is None and (refused := refuse_from_cache(rt, tool, shut)) is not None:
+            cached = tool.cached_refusal
+            if cached is not None and outer is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
                 raise CircuitOpen(refused)
             return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
         started, id, token = now(), next(numbers), None

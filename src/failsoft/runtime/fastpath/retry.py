@@ -127,11 +127,11 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
             call = made_call_of(box)
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
-        except BaseException as left:  # the caller was cancelled, or the interpreter is ending
+        except BaseException as interruption:  # the caller was cancelled, or the interpreter is ending
             rt.in_flight.retrying.pop(key)
             whole = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
             whole.attempts_ended, whole.invoked = made, invoked
-            rt.runner.on_caller_cancelled(whole, left)
+            rt.runner.on_caller_cancelled(whole, interruption)
             raise
         ended = now()
         value = box[0]
@@ -146,11 +146,11 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
         call = call or _full_call(rt, tool, args, kwargs, id, began)
         first = error_result(rt, call, started, error, entered=entered)
     rt.in_flight.retrying.pop(key, None)
-    past = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
+    progress = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
     call = call or _full_call(rt, tool, args, kwargs, id, began)
     call.set_id(id)
     call.admitted = True  # fast retries need a closed circuit
-    rest = rt.runner.drive(call, first, None if first is None else ticket, past)
+    rest = rt.runner.drive(call, first, None if first is None else ticket, progress)
     first = error = primary = None  # type: ignore[assignment]  # an error's traceback holds this frame
     return await rest
 

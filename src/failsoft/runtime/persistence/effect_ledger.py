@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from failsoft.stores.ports import Store
 
 PATIENCE = 0.5  # seconds for which a write waits for its record
-MOST_TOLD = 10_000
+MOST_REPORTED = 10_000
 IDLE_SECONDS = 5.0  # after which the OS thread ends, unless turns are open
 
 Key = tuple[str | None, str | None]  # tenant and thread
@@ -74,7 +74,7 @@ class EffectLedger:
         # Calls that have ended in open turns, by place: the turn, and the record if the effect is unknown.
         self._ended: dict[str, tuple[str, dict[str, Any] | None]] = {}
         # Places of records reported here: no longer unanswered, but they still prevent a replay.
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
         self._over: deque[str] = deque()  # turns that have ended, and whose records have not
         self.renew_after_fork()
@@ -145,9 +145,9 @@ class EffectLedger:
         if answer == "begun":
             call.begun_record = record.found
             with self._lock:
-                self._told[record.place] = None
-                if len(self._told) > MOST_TOLD:
-                    del self._told[next(iter(self._told))]
+                self._reported[record.place] = None
+                if len(self._reported) > MOST_REPORTED:
+                    del self._reported[next(iter(self._reported))]
             open_call = key_of(
                 call.tenant, call.thread, "call", record.found.get("turn", ""), call.caller_id or call.id
             )
@@ -275,8 +275,8 @@ class EffectLedger:
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
-                told = place in self._told
-            if not (told or self.is_running(place, value) or self._prevents_nothing(value)):
+                reported = place in self._reported
+            if not (reported or self.is_running(place, value) or self._prevents_nothing(value)):
                 owner = read_place(place)
                 yield value["turn"], owner.call_id, owner.tool
 
@@ -290,9 +290,9 @@ class EffectLedger:
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
-                told = place in self._told and place not in self._running
-                self._told.pop(place, None)
-            if "resolved" not in value and (told or (value["turn"], read_place(place).call_id) in calls):
+                reported = place in self._reported and place not in self._running
+                self._reported.pop(place, None)
+            if "resolved" not in value and (reported or (value["turn"], read_place(place).call_id) in calls):
                 self.records.keep_case(place, make_case(place, value, ended=self.records.wall()))
                 self._store.delete("pending", place)
 

@@ -48,7 +48,7 @@ class StoreWriter:
         self._finding = RLock()
         self._found = 0  # how often new losses were found
         self._known = 0  # losses that delivery and store have counted
-        self._told = 0  # of ``_found``, reported by ``flush``
+        self._reported = 0  # of ``_found``, reported by ``flush``
         self._doubtful = 0  # number of the last event that may be lost
         self._delivery = trace.attach_raw(self._append, name="store")
         self.renew_after_fork()
@@ -64,12 +64,12 @@ class StoreWriter:
         """Wait until all events so far are durable; False if they are not by then (a real, monotonic time)."""
         if self.ledger is not None:
             self.ledger.flush()
-        told = self._told
+        reported = self._reported
         heard = self._trace.flush(deadline)  # by all consumers, not just the store
         durable = self._is_durable(deadline)
         found = self._found
-        self._told = max(self._told, found)
-        return heard and durable and found == told
+        self._reported = max(self._reported, found)
+        return heard and durable and found == reported
 
     def commit(self, deadline: float) -> bool:
         """Wait until the store has all events so far, whatever other consumers do; False if some may be lost."""
@@ -129,8 +129,8 @@ _ALIVE: WeakSet[StoreWriter] = WeakSet()
 
 def _flush_all() -> None:
     deadline = real_time() + LAST
-    for keeper in list(_ALIVE):
-        keeper.flush(deadline)
+    for writer in list(_ALIVE):
+        writer.flush(deadline)
 
 
 atexit.register(_flush_all)

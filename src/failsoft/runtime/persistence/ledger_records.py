@@ -275,7 +275,7 @@ def already(entry: LedgerEntry) -> LedgerError:
 
 
 def read_answer(record: Mapping[str, Any]) -> LedgerAnswer | None:
-    """Return the value in the record of a write that was resolved as happened; None if it is no such record."""
+    """Return the value in the record of a write that was resolved as happened; None if it is not such a record."""
     if record.get("resolved") != "happened":
         return None
     return LedgerAnswer(record.get("value"), bool(record.get("value_known")))

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from failsoft.config.manifest import ManifestTool
 
 
-def load_entrypoint(said: ManifestTool, defaults: Layer) -> Tool:
+def load_entrypoint(entry: ManifestTool, defaults: Layer) -> Tool:
     """Return the tool; if its function cannot be found, the tool is unavailable and has the reason.
 
     ``said`` has the options in the manifest; they come before its ``defaults`` for all tools.
     """
-    field = f"tools.{said.options.id}."
-    with prefix_errors(f"{said.place}: {field}" if said.place else field):
-        if isinstance(said.entrypoint, Function):
-            return _load_function(said.entrypoint.path, said, defaults)
-        return Tool(_elsewhere, said.options, command=said.entrypoint)
+    field = f"tools.{entry.options.id}."
+    with prefix_errors(f"{entry.place}: {field}" if entry.place else field):
+        if isinstance(entry.entrypoint, Function):
+            return _load_function(entry.entrypoint.path, entry, defaults)
+        return Tool(_elsewhere, entry.options, command=entry.entrypoint)
 
 
-def _load_function(path: str, said: ManifestTool, defaults: Layer) -> Tool:
-    options = said.options
+def _load_function(path: str, entry: ManifestTool, defaults: Layer) -> Tool:
+    options = entry.options
     module_name, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -60,7 +60,7 @@ def _load_function(path: str, said: ManifestTool, defaults: Layer) -> Tool:
     if not callable(found):
         raise ManifestError(f"entrypoint.function: {path} is of type {type(found).__name__}: name a function")
     if effects := effects_of(found):
-        options = assemble(defaults, effects, {"id": options.id}, said.layer)
+        options = assemble(defaults, effects, {"id": options.id}, entry.layer)
     return Tool(unwrap(found), options)
 
 
@@ -71,8 +71,8 @@ def _missing(path: str, options: ToolOptions, why: object) -> Tool:
 
 def _describe(error: Exception) -> str:
     """Describe what is wrong with a module, and where."""
-    said = sanitise(error.msg if isinstance(error, SyntaxError) else error)
-    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = sanitise(error.msg if isinstance(error, SyntaxError) else error)
+    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {what}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]

@@ -34,8 +34,8 @@ def _schema_checker(schema: dict[str, Any]) -> Callable[[Any], None]:
     try:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
-        told = error.context[0] if error.context else error  # of several alternatives, the first explains best
-        raise ValueError(f"is no JSON Schema: {error.json_path}: {told.message}") from None
+        first = error.context[0] if error.context else error  # of several alternatives, the first explains best
+        raise ValueError(f"is not a JSON Schema: {error.json_path}: {first.message}") from None
     validator = kind(schema)
 
     def check(value: Any) -> None:

@@ -106,7 +106,7 @@ class Toolbox:
         via = next((fallback for fallback in listed if fallback.tool == tool_id), None)
         if primary is None or via is None:
             known = ", ".join(fallback.tool for fallback in listed) or "none"
-            raise FailsoftError(f"{tool_id} is no fallback of {primary_id}: its fallbacks are {known}")
+            raise FailsoftError(f"{tool_id} is not a fallback of {primary_id}: its fallbacks are {known}")
         tool = self.tools.get(tool_id)
         return None if tool is None else self.health_of(primary, tool, via)
 

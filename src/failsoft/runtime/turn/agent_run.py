@@ -36,14 +36,14 @@ class AgentRun:
     """The turn of one agent run."""
 
     def __init__(
-        self, engine: RunServices, id: str, thread: str | None, allowance: CallAllowance | None = None
+        self, services: RunServices, id: str, thread: str | None, allowance: CallAllowance | None = None
     ) -> None:
         self.id = id
         self.thread = thread
         self.parent: Call | None = None
         self.allowance = allowance  # None: its calls are not limited
-        self.engine = engine
-        self._started = engine.time.now()
+        self.services = services
+        self._started = services.time.now()
         self._ids: dict[str, object] = {}  # call ids that are taken
         self._taken: list[None] = []  # its length is the number of calls; appending takes no lock
         self._succeeded: list[None] = []
@@ -51,7 +51,7 @@ class AgentRun:
         self._ended = False
         self.info: TurnInfo | None = None
         self.span: RunSpan | None = None  # its instruments
-        engine.log.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
+        services.log.trace.record((events.TURN_STARTED, self._started, None, None, id, {"thread": thread}))
 
     def enter(self, instruments: Instruments) -> None:
         """Enter the hooks of instruments, in a context of their own: there is no block of code to surround."""
@@ -103,23 +103,23 @@ class AgentRun:
         if self._ended:
             return
         self._ended = True
-        now = self.engine.time.now()
+        now = self.services.time.now()
         counts = {"calls": len(self._taken), "succeeded": len(self._succeeded)}
         fields = {"duration_ms": round((now - self._started) * 1000, 3), **counts, "needs": {}}
-        if self.engine.toolbox.labels:
-            fields |= self.engine.toolbox.find_labels(self._tools)
-        self.engine.log.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
+        if self.services.toolbox.labels:
+            fields |= self.services.toolbox.find_labels(self._tools)
+        self.services.log.trace.record((events.TURN_ENDED, now, None, None, self.id, fields))
         if self.info is not None:
-            self.info.ended = self.engine.time.wall()
-        if self.engine.books.ledger is not None:
-            self.engine.books.ledger.end_turn(self.id)
+            self.info.ended = self.services.time.wall()
+        if self.services.books.ledger is not None:
+            self.services.books.ledger.end_turn(self.id)
 
 
 class AgentRuns:
     """The runs that are under way in one runtime, by the framework's object for each."""
 
-    def __init__(self, engine: RunServices, new_id: Callable[[], str], options: TurnOptions) -> None:
-        self._engine = engine
+    def __init__(self, services: RunServices, new_id: Callable[[], str], options: TurnOptions) -> None:
+        self._engine = services
         self._options = options
         self._new_id = new_id
         self._open: dict[int, AgentRun] = {}

@@ -47,7 +47,7 @@ def adopt_blocking(scheduler: Scheduler, call: Call) -> Outcome[Any]:
     handle = _submit(scheduler, call)
     if handle.outcome is not None:  # skipped: the turn's time is up
         return handle.outcome
-    outcome = scheduler.turn.engine.runner.drive_blocking(call)
+    outcome = scheduler.turn.services.runner.drive_blocking(call)
     scheduler.finish(handle, outcome)
     return outcome
 
@@ -72,17 +72,17 @@ def _submit(scheduler: Scheduler, call: Call) -> Handle[Any]:
 
 async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     turn, tool = scheduler.turn, call.tool
-    engine, notes = turn.engine, turn.notes
-    handle.started = call.started = engine.time.now()
+    services, notes = turn.services, turn.notes
+    handle.started = call.started = services.time.now()
     ticket = tool.closed_ticket
     SCOPE.set(handle)
     scheduler.attach()
     try:
         scheduler.suspend(handle)
-        if ticket is not None and tool.kind == "async" and not notes.wary and is_fast_eligible(engine, call):
-            outcome = await run_fast(engine, call, ticket)
+        if ticket is not None and tool.kind == "async" and not notes.wary and is_fast_eligible(services, call):
+            outcome = await run_fast(services, call, ticket)
         else:
-            outcome = await engine.runner.drive(call)
+            outcome = await services.runner.drive(call)
     except BaseException as error:
         late = handle.outcome is not None
         scheduler.stop(handle, error)
@@ -92,5 +92,5 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     finally:
         scheduler.detach(handle)
     if notes.wary and outcome.status == "succeeded":
-        engine.books.conversations.note_success(call)
+        services.books.conversations.note_success(call)
     scheduler.finish(handle, outcome)

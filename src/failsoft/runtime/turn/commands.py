@@ -69,7 +69,7 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
         fields["message"] = REQUIRED_SKIPPED
     outcome = _outcome(turn, handle, "skipped", fault, root=fields["root"], escalated=command.escalate)
     skipped = Skipped(handle, outcome, fields)
-    if command.escalate and (turn.engine.judgement.handler is not None or turn.engine.texts.phraser is not None):
+    if command.escalate and (turn.services.judgement.handler is not None or turn.services.texts.phraser is not None):
         turn.undecided_skips.append(skipped)
         turn.resolve(handle, outcome)  # its event follows when the turn ends
         return
@@ -80,7 +80,7 @@ def _skip(turn: TurnState, command: Skip[Handle[Any]]) -> None:
 
 def _escalate(turn: TurnState, skipped: Skipped) -> None:
     if skipped.handle.tool.is_known:
-        turn.engine.log.escalate(skipped.handle.full_call(), skipped.outcome)
+        turn.services.log.escalate(skipped.handle.full_call(), skipped.outcome)
 
 
 def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
@@ -89,7 +89,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     outcome = _outcome(turn, handle, "timed_out", fault, attempts)
     _end_call(turn, handle, outcome, events.CALL_LEFT, {"duration_ms": round(outcome.duration * 1000, 3)})
     if turn.thread is not None and not handle.fills and handle.tool.is_known:
-        turn.engine.books.conversations.note_cut_off(handle.full_call(), outcome)
+        turn.services.books.conversations.note_cut_off(handle.full_call(), outcome)
     task = handle.task
     if task is None:
         return
@@ -98,7 +98,7 @@ def _abandon(turn: TurnState, handle: Handle[Any]) -> None:
     if turn.cancels or call.waiting:
         task.cancel()
     else:
-        turn.engine.places.abandon_task(task)
+        turn.services.places.abandon_task(task)
 
 
 def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
@@ -110,7 +110,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     _end_call(turn, handle, outcome, events.CALL_CANCELLED, fields)
     call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
-        turn.engine.books.conversations.note_unanswered((turn.tenant, turn.thread), turn.id, outcome, call)
+        turn.services.books.conversations.note_unanswered((turn.tenant, turn.thread), turn.id, outcome, call)
     if call is not None and handle.task is not None:
         call.end_recorded = True
         handle.task.cancel()
@@ -143,12 +143,12 @@ def _outcome(
         tool.id,
         status,
         attempts=attempts,
-        duration=0.0 if handle.task is None else turn.engine.time.now() - handle.started,
+        duration=0.0 if handle.task is None else turn.services.time.now() - handle.started,
         fault=fault,
         label=tool.label,
         decision=Decision("escalate", REQUIRED_SKIPPED) if escalated else None,
         root=root,
         escalated=escalated,
-        explanation=turn.engine.texts.explain,
+        explanation=turn.services.texts.explain,
         recorded=None if handle.call is None else handle.call.write_recorded,
     )

@@ -33,7 +33,7 @@ LATE = 0.5  # seconds
 
 async def conclude(turn: TurnState) -> str | None:
     """Decide about skipped calls and phrase the texts; the turn's message, or None for the built-in one."""
-    if turn.engine.judgement.handler is not None:
+    if turn.services.judgement.handler is not None:
         await asyncio.gather(*[_judge(turn, one) for one in turn.undecided_skips])
     message = await _phrase_all(turn)
     skipped, turn.undecided_skips = turn.undecided_skips, []
@@ -43,25 +43,25 @@ async def conclude(turn: TurnState) -> str | None:
 
 
 async def _phrase_all(turn: TurnState) -> str | None:
-    if turn.engine.texts.phraser is None or turn.parent is not None:
+    if turn.services.texts.phraser is None or turn.parent is not None:
         return None
     outcomes = {id: handle.outcome for id, handle in turn.machine.calls.items() if handle.outcome is not None}
     if all(_went_well(outcome) for outcome in outcomes.values()):
         return None
     patience = patience_of(turn)
     silent = [one for one in outcomes.values() if one.status in ("skipped", "timed_out", "cancelled") and _is_ours(one)]
-    asking = [phrase(turn.engine, turn, outcome, patience) for outcome in silent]
+    asking = [phrase(turn.services, turn, outcome, patience) for outcome in silent]
     report = TurnReport(
-        turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.engine.texts.compose_turn_message
+        turn.id, outcomes, thread=turn.thread, timed_out=turn.expired, message=turn.services.texts.compose_turn_message
     )
-    *_, message = await asyncio.gather(*asking, phrase_turn(turn.engine, report, patience))
+    *_, message = await asyncio.gather(*asking, phrase_turn(turn.services, report, patience))
     return message if isinstance(message, str) else None
 
 
 def patience_of(turn: TurnState) -> float:
     """Seconds to wait for the last texts of a turn."""
-    left = turn.left()
-    return PATIENCE if left is None else min(PATIENCE, max(left / 2, LATE))
+    remaining = turn.left()
+    return PATIENCE if remaining is None else min(PATIENCE, max(remaining / 2, LATE))
 
 
 def _went_well(outcome: Outcome[Any]) -> bool:
@@ -75,7 +75,7 @@ def _is_ours(outcome: Outcome[Any]) -> bool:
 
 async def _judge(turn: TurnState, skipped: Skipped) -> None:
     """Let the Error Handler decide about a required call that was skipped."""
-    engine, handle, outcome = turn.engine, skipped.handle, skipped.outcome
+    services, handle, outcome = turn.services, skipped.handle, skipped.outcome
     tool, fault = handle.tool, outcome.fault
     assert fault is not None
     report = ErrorReport(
@@ -84,7 +84,7 @@ async def _judge(turn: TurnState, skipped: Skipped) -> None:
         outcome.id,
         0,
         0,
-        tool.health.observe(engine.time.now()),
+        tool.health.observe(services.time.now()),
         None,
         fault.reason,
         (),
@@ -94,7 +94,7 @@ async def _judge(turn: TurnState, skipped: Skipped) -> None:
         thread=turn.thread,
         tenant=turn.tenant,
     )
-    answer = await consult(engine.judgement, report)
+    answer = await consult(services.judgement, report)
     decision = answer if isinstance(answer, Decision) else decide(report)
     if isinstance(answer, str):
         turn.emit(events.HANDLER_FAILED, tool, outcome.id, handler_failed_fields(answer))

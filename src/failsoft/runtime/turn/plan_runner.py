@@ -81,7 +81,7 @@ def read_plan(plan: Mapping[str, Any] | str | Path) -> Plan:
             if isinstance(plan, list | tuple)
             else ("give a mapping, YAML or JSON text, or the path of a file")
         )
-        raise ManifestError(f"plan: {brief(plan)} is none: {instead}")
+        raise ManifestError(f"plan: {brief(plan)} is not a plan: {instead}")
     if isinstance(plan, Path) or (isinstance(plan, str) and not _TEXT.search(plan)):
         return load_plan(read_file(plan), name=str(plan))
     return load_plan(plan, name="plan")

@@ -49,7 +49,7 @@ def step_call(handle: Handle[Any], running: Any) -> Stepper:
     """The tool's coroutine as a generator, like ``deadline.step``. Calls made inside are children of this one."""
     SCOPE.set(handle)
     value = yield from running
-    if handle._outcome is None:  # else this is an orphan, and a later attempt has ended the call
+    if handle._outcome is None:  # else this attempt was abandoned, and a later one has ended the call
         handle.result = value
 
 
@@ -139,14 +139,14 @@ class Scheduler:
         """Run one lane: the calls that are ready, one after another."""
         ready, turn, task = self._ready, self.turn, cast("asyncio.Task[None]", asyncio.current_task())
         awaited, kept, careful = turn.awaited, turn.pending is not None, self._is_careful()
-        engine, turn_id, arrive = turn.engine, turn.id, turn.arrived.append
+        services, turn_id, arrive = turn.services, turn.id, turn.arrived.append
         admit, succeed = turn.machine.activate, turn.machine.succeed
         clock: float | None = None  # when the previous call ended, if that was just now
         now, trace, record, pending = (
-            engine.time.now,
-            engine.log.trace,
-            engine.log.trace.record,
-            engine.log.trace.pending,
+            services.time.now,
+            services.log.trace,
+            services.log.trace.record,
+            services.log.trace.pending,
         )
         try:
             while ready and not task.cancelling():  # by a tool that cancelled its own task: no other call may use it
@@ -175,10 +175,10 @@ class Scheduler:
                         if waiting is not OVER:
                             await self._suspend(handle, run_abandoned(stepper, waiting, context.run))
                     except Exception as error:
-                        first = error_result(engine, handle.full_call(), started, error, entered=running is not None)
+                        first = error_result(services, handle.full_call(), started, error, entered=running is not None)
                     except BaseException as error:
                         handle.task = task
-                        engine.runner.on_caller_cancelled(handle.full_call(), error)
+                        services.runner.on_caller_cancelled(handle.full_call(), error)
                         if not self._survives(handle, error):
                             raise
                         continue
@@ -196,7 +196,7 @@ class Scheduler:
                             else:
                                 clock = ended
                             if turn.notes.wary:
-                                engine.books.conversations.note_success(handle.full_call())
+                                services.books.conversations.note_success(handle.full_call())
                             repeats = 0 if turn.thread is None else self._note_value(handle, value)
                             if handle.state == "running":
                                 handle.ended, handle.arguments, handle.context = ended, NO_ARGUMENTS, EMPTY
@@ -210,19 +210,19 @@ class Scheduler:
                             else:  # it was abandoned or cancelled before
                                 self.perform(turn.machine.finish(handle, "succeeded"))
                             continue
-                        first = value_result(engine, handle.full_call(), started, ended, value)
+                        first = value_result(services, handle.full_call(), started, ended, value)
                 # Out here, so that the errors of further attempts do not get the first one as their context.
                 await self._run_pipeline(handle, first, ticket)
-                is_left, first = first is not None and first.still_running, None  # its error may hold this frame
-                if is_left:
-                    return  # cancel scopes of the orphan may refer to this task: no other call may use it
+                is_abandoned, first = first is not None and first.still_running, None  # its error may hold this frame
+                if is_abandoned:
+                    return  # cancel scopes of the abandoned attempt may refer to this task: no other call may use it
         finally:
             self.awake -= 1
             self._open()
 
     def _is_careful(self) -> bool:
         """True if some calls of the turn must not take the fast path: writes are recorded, or calls are limited."""
-        return self.turn.engine.books.cases.checks_writes or self.turn.allowance is not None
+        return self.turn.services.books.cases.checks_writes or self.turn.allowance is not None
 
     def _needs_pipeline(self, handle: Handle[Any]) -> bool:
         """True if a call of a careful turn has to be counted or recorded before it runs."""
@@ -231,7 +231,7 @@ class Scheduler:
 
     def _note_value(self, handle: Handle[Any], value: Any) -> int:
         """Note a value in the turn's thread. Return how often it has been the same if that is no progress, else 0."""
-        return self.turn.engine.books.conversations.note_value(handle.full_call(), value)
+        return self.turn.services.books.conversations.note_value(handle.full_call(), value)
 
     async def _suspend(self, handle: Handle[Any], stepper: Stepper) -> None:
         """Run a tool that has suspended, until it ends."""
@@ -245,7 +245,7 @@ class Scheduler:
                 tool,
                 tool.timeout,
                 handle.started,
-                self.turn.engine.places.deadline_queue,
+                self.turn.services.places.deadline_queue,
                 handle,
             )
         finally:
@@ -255,7 +255,7 @@ class Scheduler:
         self, handle: Handle[Any], first: AttemptResult | None = None, ticket: Ticket | None = None
     ) -> None:
         """Run a call through the pipeline: it is not plain, or its first attempt has not succeeded."""
-        turn, engine = self.turn, self.turn.engine
+        turn, services = self.turn, self.turn.services
         handle.task = asyncio.current_task()
         self._release()
         try:
@@ -263,7 +263,7 @@ class Scheduler:
             if impossible is not None:
                 handle.full_call().invoked = False  # its tool never runs
                 outcome = await in_context(
-                    handle.context.copy(), refuse_call(engine, handle.id, handle.tool.id, impossible, turn)
+                    handle.context.copy(), refuse_call(services, handle.id, handle.tool.id, impossible, turn)
                 )
             else:
                 call = handle.full_call()
@@ -271,7 +271,7 @@ class Scheduler:
                     "dict[str, Any]", handle.arguments
                 )  # the call may have been made before they were filled in
                 call.started = handle.started
-                outcome = await in_context(handle.context.copy(), engine.runner.drive(call, first, ticket))
+                outcome = await in_context(handle.context.copy(), services.runner.drive(call, first, ticket))
         except BaseException as error:
             if not self._survives(handle, error):
                 raise
@@ -319,7 +319,7 @@ class Scheduler:
         """Fill in the arguments. Return a fault if the call is impossible: no such tool, or no such part of a value."""
         if not handle.tool.is_known:
             over = None if self.turn.allowance is None else self.turn.allowance.take(handle.tool.id)
-            return over or builtin_faults.unknown_tool(handle.tool.id, self.turn.engine.toolbox.tools)
+            return over or builtin_faults.unknown_tool(handle.tool.id, self.turn.services.toolbox.tools)
         try:
             if handle.fills:
                 self._fill_in(handle)

@@ -69,7 +69,7 @@ class Turn(TurnState):
 
     def __init__(
         self,
-        engine: TurnServices,
+        services: TurnServices,
         id: str,
         *,
         timeout: float | None,
@@ -79,12 +79,12 @@ class Turn(TurnState):
         allowance: CallAllowance | None = None,
     ) -> None:
         super().__init__(
-            engine, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant, allowance=allowance
+            services, id, timeout=timeout, cancels=cancels, thread=thread, tenant=tenant, allowance=allowance
         )
         self.scheduler = Scheduler(self)
         self.acknowledged = False  # True if the store had saved everything when the turn ended
-        self._find = engine.toolbox.index.get
-        self._events = engine.log.trace.follow(id)
+        self._find = services.toolbox.index.get
+        self._events = services.log.trace.follow(id)
         self._context = EMPTY  # the newest call's: most calls of a turn share one
         self._submitter: Caller | None = None  # the call whose tool submitted the newest call; None: the body did
         self._caller: Caller | None = None  # the call whose tool opened this turn
@@ -121,7 +121,7 @@ class Turn(TurnState):
         *,
         id: str | None = None,
         depends_on: Sequence[Handle[Any] | str] = _NO_CALLS,
-        **said: Any,
+        **options: Any,
     ) -> Handle[Any]:
         """Submit a call. It starts as soon as the calls that it depends on have succeeded.
 
@@ -145,8 +145,8 @@ class Turn(TurnState):
         handle: Handle[Any] = Handle(self.scheduler, id, found, given)
         if (depends_on is not _NO_CALLS or given) and not find_needs(handle, depends_on):
             self.machine.refuse_nonsense((handle,))
-        if said:
-            self._apply_options(handle, **said)
+        if options:
+            self._apply_options(handle, **options)
         context = copy_context()
         if context != self._context:
             self._context = context
@@ -189,7 +189,7 @@ class Turn(TurnState):
             raise TurnError("a turn is used once: ask rt.turn() for another one")
         self._loop = running_loop()
         self._os_thread = get_ident()
-        self._started = self.engine.time.now()
+        self._started = self.services.time.now()
         outer = find_scope()
         call = None if outer is None else outer.full_call()
         self.parent = call if isinstance(call, Call) else None
@@ -200,16 +200,16 @@ class Turn(TurnState):
         parent = around if around is None or isinstance(around, Turn) else around.turn
         if around is not None:  # a turn inside another belongs to the same conversation, unless it says otherwise
             self.thread, self.tenant = self.thread or around.thread, self.tenant or around.tenant
-        self.notes = self.engine.books.conversations.open(self.thread, self.tenant)
+        self.notes = self.services.books.conversations.open(self.thread, self.tenant)
         if self.thread is not None and self.parent is None:
-            self.pending = self.engine.books.conversations.pending
+            self.pending = self.services.books.conversations.pending
         if parent is not None and parent.allowance is not None:  # its calls are also calls of the turn around it
             self.allowance = parent.allowance if self.allowance is None else self.allowance.inside(parent.allowance)
-        lefts = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
-        if lefts:  # a turn inside another has no more time than that one
-            self._deadline = self._started + max(0.0, min(lefts))
-            self._timer = self._loop.call_later(max(0.0, min(lefts)), self._expire, context=Context())
-        instruments = self.engine.log.instruments
+        limits = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
+        if limits:  # a turn inside another has no more time than that one
+            self._deadline = self._started + max(0.0, min(limits))
+            self._timer = self._loop.call_later(max(0.0, min(limits)), self._expire, context=Context())
+        instruments = self.services.log.instruments
         if instruments is not None:
             parent_id = None if self.parent is None else self.parent.id
             self.info = TurnInfo(self.id, parent_id, self.thread, self.tenant)
@@ -234,7 +234,7 @@ class Turn(TurnState):
         else:
             if error is not None:
                 self.scheduler.perform(self.machine.cancel())
-            elif self.undecided_skips or self.engine.texts.phraser is not None:
+            elif self.undecided_skips or self.services.texts.phraser is not None:
                 if self._timer is not None:
                     self._timer.cancel()
                 self._message = await conclude(self)
@@ -245,8 +245,8 @@ class Turn(TurnState):
             if self._entered is not None and self.info is not None:
                 self.info.report = self._report
                 self._entered.exit(error)
-            if self.engine.books.writer is not None and self.parent is None:
-                await self._acknowledge(self.engine.books.writer)
+            if self.services.books.writer is not None and self.parent is None:
+                await self._acknowledge(self.services.books.writer)
 
     def __enter__(self) -> NoReturn:
         raise TurnError("a turn runs on an event loop: write `async with rt.turn() as turn:`, not `with`")
@@ -332,11 +332,11 @@ class Turn(TurnState):
         return body_calls.adopt_blocking(self.scheduler, call)
 
     def _unknown_tool(self, tool: str | Callable[..., Any]) -> Tool:
-        found = self.engine.toolbox.find(tool)  # raises for a function that is no tool
+        found = self.services.toolbox.find(tool)  # raises for a function that is not a tool
         return UnknownTool(builtin_faults.quote(found.id))
 
-    def _retry(self, tool: Tool, said: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        return merge_retry(tool.options, said) if said is not None and tool.is_known else None
+    def _retry(self, tool: Tool, own: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
+        return merge_retry(tool.options, own) if own is not None and tool.is_known else None
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -358,10 +358,10 @@ class Turn(TurnState):
             report_ends(self._caller, self.machine.calls.values())
             self._caller.inside.discard(self)
             self._caller = None
-        duration = self.engine.time.now() - self._started
+        duration = self.services.time.now() - self._started
         calls = self.machine.calls
         results, needs = {}, {}
-        past = self._remaining_past()
+        ended = self._copy_without_calls()
         for id, handle in calls.items():
             if handle.needs:
                 needs[id] = handle.needs
@@ -369,26 +369,26 @@ class Turn(TurnState):
                 results[id] = handle.result
                 if handle.call is None:
                     continue
-            if past is not None:
+            if ended is not None:
                 handle.task, handle.context = None, EMPTY
                 if handle.call is not None:
-                    handle.call.turn = past
+                    handle.call.turn = ended
         self.emit_end(duration, len(results) + self.machine.valueless, needs)
         self._report = TurnReport(
             self.id, Outcomes(calls), results=results, thread=self.thread, duration=duration, timed_out=self._expired,
-            message=self._message or self.engine.texts.compose_turn_message, trace=partial(self.engine.log.trace.events_of, self._events),
+            message=self._message or self.services.texts.compose_turn_message, trace=partial(self.services.log.trace.events_of, self._events),
         )  # fmt: skip
         self._ended, self._os_thread, self._context, self._submitter = True, 0, EMPTY, None
         self._events.over = True
-        if self.engine.books.ledger is not None:
-            self.engine.books.ledger.end_turn(self.id)
-            self.engine.books.ledger.finish_pending()
-        self.engine.log.drain_if_due()
-        if past is not None:
-            self.scheduler.turn = past
+        if self.services.books.ledger is not None:
+            self.services.books.ledger.end_turn(self.id)
+            self.services.books.ledger.finish_pending()
+        self.services.log.drain_if_due()
+        if ended is not None:
+            self.scheduler.turn = ended
             del self.scheduler
 
-    def _remaining_past(self) -> Turn | None:
+    def _copy_without_calls(self) -> Turn | None:
         """A copy of the turn without its calls, for them to refer to after the end; None while one may still report.
 
         It avoids reference cycles, which only the garbage collector would free. Tasks that a tool has started and not
@@ -396,16 +396,16 @@ class Turn(TurnState):
         """
         if not self.machine.is_quiet():
             return None
-        past = copy(self)
-        past.machine, past.arrived, past._context = TurnMachine(), [], EMPTY
-        past._ended, past._os_thread = True, 0
-        del past.scheduler
-        return past
+        ended = copy(self)
+        ended.machine, ended.arrived, ended._context = TurnMachine(), [], EMPTY
+        ended._ended, ended._os_thread = True, 0
+        del ended.scheduler
+        return ended
 
     async def _acknowledge(self, writer: StoreWriter) -> None:
         """Wait until the store has saved the turn, unless that takes long."""
-        if self.engine.judgement.memory is not None:
-            self.engine.judgement.memory.save()
+        if self.services.judgement.memory is not None:
+            self.services.judgement.memory.save()
         self.acknowledged = await writer.acknowledge(self._events)
 
 

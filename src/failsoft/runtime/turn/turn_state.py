@@ -63,7 +63,7 @@ class TurnState:
 
     def __init__(
         self,
-        engine: TurnServices,
+        services: TurnServices,
         id: str,
         *,
         timeout: float | None,
@@ -72,7 +72,7 @@ class TurnState:
         tenant: str | None,
         allowance: CallAllowance | None = None,
     ) -> None:
-        self.engine = engine
+        self.services = services
         self.id = id
         self.thread = thread
         self.tenant = tenant
@@ -99,7 +99,7 @@ class TurnState:
 
     def left(self) -> float | None:
         """Seconds until the turn's deadline; None if it has none."""
-        return None if self._deadline is None else self._deadline - self.engine.time.now()
+        return None if self._deadline is None else self._deadline - self.services.time.now()
 
     @property
     def expired(self) -> bool:
@@ -140,7 +140,7 @@ class TurnState:
             return True
 
     def _refuse(self) -> NoReturn:
-        self.engine.runner.refuse_if_closed()
+        self.services.runner.refuse_if_closed()
         if self._ended:
             raise TurnError("the turn has ended: it takes no more calls")
         if self._loop is None:
@@ -194,7 +194,7 @@ class TurnState:
     def emit(self, event_type: str, tool: Tool | None, call_id: str | None, fields: dict[str, Any]) -> None:
         """Record an event of this turn. An unknown tool is named, and counted in no metrics."""
         subject = tool if tool is None or tool.is_known else tool.id
-        self.engine.log.record_event(event_type, subject, call_id, self.id, fields)
+        self.services.log.record_event(event_type, subject, call_id, self.id, fields)
 
     def emit_end(self, duration: float, succeeded: int, needs: Mapping[str, Any]) -> None:
         """Record the end of the turn."""
@@ -205,6 +205,6 @@ class TurnState:
             "succeeded": succeeded,
             "needs": needs,
         }
-        if self.engine.toolbox.labels:
-            fields |= self.engine.toolbox.find_labels(handle.tool.id for handle in calls.values())
+        if self.services.toolbox.labels:
+            fields |= self.services.toolbox.find_labels(handle.tool.id for handle in calls.values())
         self.emit(events.TURN_ENDED, None, None, fields)

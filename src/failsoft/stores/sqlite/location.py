@@ -89,9 +89,9 @@ def move_aside(path: Path, when: str) -> Path:
         free = aside.with_name(f"{aside.name}-{number}")
     path.replace(free)
     for suffix in ("-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
-        if beside.exists():
-            beside.replace(free.with_name(free.name + suffix))
+        companion = path.with_name(path.name + suffix)
+        if companion.exists():
+            companion.replace(free.with_name(free.name + suffix))
     return free
 
 

@@ -115,7 +115,7 @@ class SqliteStore:
         self._closed = False
         self._failures = self._dropped = 0
         self._trouble = ""
-        self._known_dropped = 0  # losses already reported by ``flush``
+        self._reported = 0  # losses already reported by ``flush``
         self._reader = Reader(self._path, self._complain)
         self._opened: tuple[int, int] | None = None  # the file that the writer has open
         self.breakers = SqliteBreakers(self)
@@ -215,11 +215,11 @@ class SqliteStore:
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything is in the file; False if it is not in time, or if there were losses since last time."""
-        known = self._known_dropped
+        known = self._reported
         if not self._is_written(timeout):
             return False
         dropped = self._dropped
-        self._known_dropped = max(self._known_dropped, dropped)
+        self._reported = max(self._reported, dropped)
         return dropped == known
 
     def _is_written(self, timeout: float) -> bool:
@@ -251,11 +251,11 @@ class SqliteStore:
 
     def close(self) -> None:
         """Write the queue and close the file."""
-        written, goes_on = False, True
-        while goes_on and not written:
+        written, has_progressed = False, True
+        while has_progressed and not written:
             before = self._finished
             written = self._is_written(CLOSE_SECONDS)
-            goes_on = self._finished > before
+            has_progressed = self._finished > before
         with self._lock:
             self._closed = True
             self._changed.notify_all()

@@ -84,7 +84,7 @@ def _is_manifest(source: bytes) -> bool:
 def _find_all(
     sources: Mapping[str, bytes], manifests: Sequence[str], plans: Sequence[str], *, import_tools: bool
 ) -> list[Finding]:
-    """Collect all findings. Plans are checked first_manifest the first manifest."""
+    """Collect all findings. Plans are checked against the first manifest."""
     from failsoft.config.manifest import Manifest, load, load_plan
     from failsoft.config.manifest import check as validate
 

@@ -1,4 +1,4 @@
-"""``failsoft doctor``: check what this installation can use, and say how to mend the rest."""
+"""``failsoft doctor``: check what this installation can use, and say how to fix the rest."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
 
 
 @click.command(
-    short_help="Check the installation, and say how to mend it.",
+    short_help="Check the installation, and say how to fix it.",
     epilog="Examples: failsoft doctor · failsoft doctor --store sqlite:///failsoft.db -m prod.yaml",
 )
 @manifest_option
@@ -72,7 +72,7 @@ class Finding(NamedTuple):
 def doctor(manifest: str | None, store: str | None, port: int, as_json: bool) -> int:
     """Check versions, extras, adapters, manifest, store, clock and port.
 
-    An extra that is not installed is no error: the report says how to install it. Exit codes: 0 nothing is broken, 1
+    An extra that is not installed is not an error: the report says how to install it. Exit codes: 0 nothing is broken, 1
     something is, 2 the command could not be carried out.
     """
     findings = [

@@ -120,7 +120,7 @@ def open_source(store: str | None, trace: str | None) -> Opened:
     logging.getLogger("failsoft").addHandler(logging.NullHandler())  # errors of the store are reported here
 
     source = StoreSource(str(found.path), found, lambda: str(found.troubles.last) if found.troubles.failures else "")
-    source.families()  # a file that is no store is reported now
+    source.families()  # a file that is not a store is reported now
     return Opened(source, "" if store is None else f" --store {store}")
 
 

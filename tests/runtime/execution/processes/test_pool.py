@@ -609,7 +609,7 @@ def test_a_supervisor_killed_under_a_call(fresh: Make) -> None:
     reply = made.run(fake_tools.pause, 30)
     timer.join()
     assert reply.kind == "crashed"
-    assert "nobody knows how" in fault_of(reply).message
+    assert "ended in an unknown way" in fault_of(reply).message
     assert made.run(fake_tools.echo, 1).value == 1
 
 

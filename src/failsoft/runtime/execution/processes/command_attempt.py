@@ -105,7 +105,7 @@ class Streams:
         news, self._news = self._news, False
         return news
 
-    def said(self) -> str:
+    def stderr_tail(self) -> str:
         """Return the end of stderr. If it was cut, it starts after a space: half a secret would not be recognised."""
         text = self.tail.decode(errors="replace")
         return re.sub(r"^\S*\s", "…", text) if self._cut else text
@@ -264,7 +264,7 @@ def _judge(command: Command, status: int | None, streams: Streams) -> tuple[Any,
     if status is None:
         status = -9  # the supervisor was killed, and the program with it
     if status != 0:
-        return None, CommandError(judge_exit(program, status, streams.said(), command.exit_codes))
+        return None, CommandError(judge_exit(program, status, streams.stderr_tail(), command.exit_codes))
     if len(streams.out) > command.max_output:
         return None, _overflowed(command)
     if not streams.out.strip():

@@ -84,10 +84,10 @@ def read_ready(values: Values, data: bytes) -> tuple[str | None, Described | Non
     if values == "pickle":
         module, problem = wire.unpickle(data)
         return module, problem
-    said = _parse(data)
-    if not isinstance(said, list) or len(said) != 2 or not isinstance(said[0], str | None):
+    message = _parse(data)
+    if not isinstance(message, list) or len(message) != 2 or not isinstance(message[0], str | None):
         raise wire.Unloadable("it is not a greeting")
-    return said[0], None if said[1] is None else _checked(_read_error, said[1])
+    return message[0], None if message[1] is None else _checked(_read_error, message[1])
 
 
 def pack_log(values: Values, fields: dict[str, Any]) -> bytes:
@@ -216,16 +216,16 @@ def _read_error(written: Any) -> Described:
 
 
 def _read_fault(written: Any) -> Fault:
-    said = {name: written[name] for name in Fault._fields}
-    said["code"] = Code(said["code"])
+    fields = {name: written[name] for name in Fault._fields}
+    fields["code"] = Code(fields["code"])
     for name, known in _WORDS.items():
-        if said[name] not in get_args(known):
-            raise wire.Unloadable(f"{said[name]!r} is no {name}")
-    said["message"], said["reason"] = sanitise(_text(said["message"])), sanitise(_text(said["reason"]))
+        if fields[name] not in get_args(known):
+            raise wire.Unloadable(f"{fields[name]!r} is not a valid {name}")
+    fields["message"], fields["reason"] = sanitise(_text(fields["message"])), sanitise(_text(fields["reason"]))
     for name in ("retry_after", "http_status"):
-        if isinstance(said[name], bool) or not isinstance(said[name], int | float | None):
-            raise wire.Unloadable(f"{said[name]!r} is no {name}")
-    return Fault(**{**said, "cause": None})
+        if isinstance(fields[name], bool) or not isinstance(fields[name], int | float | None):
+            raise wire.Unloadable(f"{fields[name]!r} is not a valid {name}")
+    return Fault(**{**fields, "cause": None})
 
 
 def _write_attribute(value: Any) -> Any:

@@ -171,9 +171,9 @@ class Process:
         """True if the worker may have read its whole call. If not, a dead worker has not run it."""
         if not self.asked:
             return False
-        left = bytearray(4)
-        fcntl.ioctl(self.fd, termios.TIOCOUTQ, left)
-        return int.from_bytes(left, sys.byteorder) == 0
+        unsent = bytearray(4)
+        fcntl.ioctl(self.fd, termios.TIOCOUTQ, unsent)
+        return int.from_bytes(unsent, sys.byteorder) == 0
 
     def greet(self, frame: wire.Frame) -> Described | None:
         """Handle the message that it is ready or has tried to load a module; return the problem, if there was one."""

@@ -206,12 +206,12 @@ def _read(
     """Read the worker's answer, and whether the worker has grown too large."""
     kind = frame.kind
     if kind not in _CONTENTS:
-        raise OutOfStep("it sent something that is no answer")
+        raise OutOfStep("it sent something that is not an answer")
     try:
         ended, heavy, value = encoding.read_answer(values, frame.content, _CONTENTS[kind])
     except wire.Unloadable as error:
         if values == "json":  # failsoft's code in the worker never writes this
-            raise OutOfStep(f"it sent something that is no answer: {error}") from None
+            raise OutOfStep(f"it sent something that is not an answer: {error}") from None
         why = f"the result cannot be loaded here: {error}"
         return "unsendable", None, replies.unsendable(str(target), why, ran=True), False
     if kind == wire.MISSING:
