@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import runpy
 import sys
 import time
@@ -888,6 +890,20 @@ def test_example(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "Sunny in Paris" in printed
     assert "pay failed: DEADLINE_EXCEEDED" in printed
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda given: pickle.loads(pickle.dumps(given))])
+def test_the_middleware_can_be_copied_and_pickled(duplicate: Any) -> None:
+    original = FailsoftMiddleware(Runtime())
+    greet = StructuredTool.from_function(lambda: "hello", name="greet", description="Greet.")
+    for middleware in (original, duplicate(original)):  # a copy is made of one that was used
+        run = create_agent(model([("greet", {})]), [greet], middleware=[middleware])
+        assert told(run.invoke({"messages": [HumanMessage("go")]}))[0].content == "hello"
+    other = duplicate(original)
+    assert other.runtime is original.runtime
+    other.runtime = Runtime()
+    create_agent(model([("greet", {})]), [greet], middleware=[other]).invoke({"messages": [HumanMessage("go")]})
+    assert "greet" in other.runtime.tools
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

@@ -299,6 +299,20 @@ def test_a_guarded_server_is_the_server_for_everything_else() -> None:
     assert (guarded.name, guarded.cached_tools, guarded.calls) == ("docs", None, 0)
 
 
+def test_servers_are_told_apart_by_identity() -> None:
+    class Equal(Server):
+        __hash__ = None  # type: ignore[assignment]  # like a dataclass
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Equal)
+
+    servers = [Equal("one"), Equal("two")]
+    guards = Guard(Runtime(), None, True)
+    guarded: Any = guards.guard_servers(servers)
+    assert [each.steps for each in guarded] == [["one"], ["two"]]
+    assert all(one is other for one, other in zip(guards.guard_servers(servers), guarded, strict=True))
+
+
 # --- the story -----------------------------------------------------------------------------------------------------------
 
 

@@ -473,6 +473,16 @@ def test_a_timeout_is_raised_if_the_tool_asks_for_it() -> None:
     with pytest.raises(ToolTimeoutError) as raised:
         ask(Runtime(), hanging(timeout_behavior="raise_exception"))
     assert (raised.value.tool_name, raised.value.timeout_seconds) == ("hang", 0.02)
+    assert raised.value.__cause__ is not None
+
+
+def test_a_guarded_tool_tells_its_timeout_and_keeps_it_in_a_replaced_copy() -> None:
+    (tool,) = guarded([hanging()]).tools
+    assert isinstance(tool, FunctionTool)
+    assert tool.timeout_seconds == 0.02
+    renamed = dataclasses.replace(tool, name="wait")
+    assert (renamed.name, renamed.timeout_seconds) == ("wait", 0.02)
+    assert "Tool timeout after 20ms" in ask(Runtime(), renamed)
 
 
 @pytest.mark.parametrize("awaits", [True, False])

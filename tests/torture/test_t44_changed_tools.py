@@ -19,7 +19,7 @@ from agents import (
 )
 from agents.exceptions import ModelBehaviorError
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, ToolException
 from pydantic_ai import Tool
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import FunctionToolset
@@ -187,3 +187,16 @@ def test_t44_langchain_agents_with_tools_of_one_name_run_their_own() -> None:
         run = langchain_agent(rt, [pay], [("pay", {})])
         middleware.append(told(run.invoke({"messages": [HumanMessage("go")]}))[0].content)
     assert middleware == ["first", "second", "first"]
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+def test_t44_langchain_uses_the_error_handler_that_the_tool_has_when_it_fails(awaits: bool) -> None:
+    def fail() -> str:
+        pay.handle_tool_error = "the bank is closed"
+        raise ToolException("no answer")
+
+    pay = StructuredTool.from_function(fail, name="pay", description="Pay.")
+    run = langchain_agent(Runtime(), [pay], [("pay", {})])
+    question = {"messages": [HumanMessage("go")]}
+    (message,) = told(asyncio.run(run.ainvoke(question)) if awaits else run.invoke(question))
+    assert message.content == "the bank is closed"

@@ -44,6 +44,8 @@ ANY = ("any", "required", True)  # choices that name no tool
 Dangling = dict[tuple[int, str], str]  # unanswered calls: (index of the asking message, call id) -> tool name
 
 _NAME = attrgetter("name")
+_HOOKS = ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call")
+_OWN = frozenset((*_HOOKS, "_declared", "_copies"))
 
 
 class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -53,9 +55,17 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         require_runtime(runtime, "FailsoftMiddleware(rt)")
         self.runtime = runtime
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what each middleware makes for itself, so that it can be copied and pickled."""
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._declared: dict[str, BaseTool] = {}  # the latest tool of each name
         self._copies: Copies = {}
-        for hook in ("awrap_tool_call", "wrap_tool_call", "awrap_model_call", "wrap_model_call"):
+        for hook in _HOOKS:
             setattr(self, hook, _with_signature(getattr(self, hook)))
 
     # --- tools -------------------------------------------------------------------------------------------------------

@@ -95,6 +95,10 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
         return tool
     run, arun, watched = tool._run, tool._arun, copy(tool)
 
+    def follow() -> None:
+        """Apply changes made while the tool ran: LangChain reads its error handler and its format afterwards."""
+        vars(watched).update({**vars(tool), **overrides})
+
     def _run(*args: Any, **kwargs: Any) -> Any:
         watch = WATCH.get()
         try:
@@ -103,6 +107,8 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
             if watch is not None:
                 watch.error = error
             raise
+        finally:
+            follow()
         return value if watch is None else watch.note(value, tool)
 
     async def _arun(*args: Any, **kwargs: Any) -> Any:
@@ -117,11 +123,14 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
             if watch is not None:
                 watch.error = error
             raise
+        finally:
+            follow()
         return value if watch is None else watch.note(value, tool)
 
+    overrides = {"_run": _run, "_arun": _arun}
     _copy_signature(_run, run)
     _copy_signature(_arun, arun)
-    vars(watched).update(_run=_run, _arun=_arun)  # setattr fails: pydantic treats them as private attributes
+    vars(watched).update(overrides)  # setattr fails: pydantic treats them as private attributes
     copies[tool.name] = tool, {**made_of}, watched
     return watched
 

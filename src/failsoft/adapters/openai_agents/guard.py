@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, cast
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from agents import FunctionTool, RunContextWrapper, Tool, Usage
 from agents.exceptions import ToolTimeoutError
@@ -43,21 +43,31 @@ log = logging.getLogger("failsoft")
 Thread = Callable[[RunContextWrapper[Any]], str | None]
 
 
-class _PerRun:
-    """Values remembered per run. All contexts of a run share one usage object, which identifies the run."""
+class _PerObject:
+    """Values remembered per object, until it is freed. Objects are told apart by identity and need no hash."""
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[ref[Usage], Any]] = {}
+        self.known: dict[int, tuple[ref[Any], Any]] = {}
 
-    def get(self, context: Any) -> Any:
-        found = self.known.get(id(getattr(context, "usage", None)))
+    def get(self, owner: Any) -> Any:
+        found = self.known.get(id(owner))
         return None if found is None else found[1]
 
-    def put(self, context: Any, value: Any) -> None:
-        usage = getattr(context, "usage", None)
+    def put(self, owner: Any, value: Any) -> None:
+        key = id(owner)
+        self.known[key] = ref(owner, lambda _: self.known.pop(key, None)), value
+
+
+class _PerRun(_PerObject):
+    """Values remembered per run. All contexts of a run share one usage object, which identifies the run."""
+
+    def get(self, owner: Any) -> Any:
+        return super().get(getattr(owner, "usage", None))
+
+    def put(self, owner: Any, value: Any) -> None:
+        usage: Usage | None = getattr(owner, "usage", None)
         if usage is not None:
-            key = id(usage)
-            self.known[key] = ref(usage, lambda _: self.known.pop(key, None)), value
+            super().put(usage, value)
 
 
 _GROUPS = _PerRun()
@@ -86,7 +96,7 @@ class Guard:
         self.graceful = graceful
         self.proxy_classes: dict[tuple[type, type], type] = {}  # generated classes of proxies
         self._thread = thread
-        self._servers: WeakKeyDictionary[Any, GuardedServer] = WeakKeyDictionary()
+        self._servers = _PerObject()  # the guarded proxies of servers
         self._offered = _PerRun()  # tool id -> tool: the candidates for fallbacks
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,11 +127,15 @@ class Guard:
         breaker.
         """
         seen = Counter[str]()
+        guarded: list[GuardedServer] = []
         for server in servers:
             seen[server.name] += 1
-            if server not in self._servers:
-                self._servers[server] = guard_server(server, self, seen[server.name])
-        return [self._servers[server] for server in servers]
+            known = self._servers.get(server)
+            if known is None:
+                known = guard_server(server, self, seen[server.name])
+                self._servers.put(server, known)
+            guarded.append(known)
+        return guarded
 
     def offer(self, tools: list[Tool], context: RunContextWrapper[Any], forced: Any) -> list[Tool]:
         """Return the tools available in this conversation, plus any that ``tool_choice`` requires."""
@@ -218,7 +232,7 @@ class Guard:
         if timed_out and (tool.timeout_behavior == "raise_exception" or tool.timeout_error_function is not None):
             late = ToolTimeoutError(tool.name, limit or 0.0)
             if tool.timeout_behavior == "raise_exception":
-                raise late
+                raise late from _as_error(outcome)
             return await _await_if_needed(cast("Any", tool.timeout_error_function)(context, late))
         error = error or _as_error(outcome)
         if private.has_failure_function(tool, context) and not (timed_out and limit is not None):

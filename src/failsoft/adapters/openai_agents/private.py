@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from inspect import CO_COROUTINE
+from types import FrameType
 from typing import Any
 
 import agents.run
@@ -30,6 +32,7 @@ Invoker: type[Any] = getattr(sdk_tool, "_FailureHandlingFunctionToolInvoker", ob
 _BIND = "__agents_bind_function_tool__"  # method of every such invoker: returns an invoker bound to another tool
 _WRAPPED = getattr(sdk_tool, "_FUNCTION_TOOL_WRAPPED_CALLABLE_MARKER", "__agents_function_tool_wrapped_callable__")
 _HANDLED = getattr(sdk_tool, "_DEFAULT_FAILURE_HANDLED_ATTR", "_function_tool_default_failure_handled")
+_SDK_GLOBALS = vars(sdk_tool)
 _DEFAULTED = ("mcp", "agent_as_tool")  # tools that get a default failure function from the SDK
 
 
@@ -61,6 +64,14 @@ def bind(invoker: Any, tool: FunctionTool) -> Any:
 def without_failure_function(invoker: Any) -> Any:
     """Return the invoker without failure function: it raises what its function raises."""
     return bind(invoker, _RAISES)
+
+
+def invokes_tools(frame: FrameType) -> bool:
+    """True for the SDK's own code that invokes a tool: a coroutine of its module ``agents.tool``.
+
+    If the SDK moves that code, its timeout applies as well as ours.
+    """
+    return frame.f_globals is _SDK_GLOBALS and bool(frame.f_code.co_flags & CO_COROUTINE)
 
 
 def function_of(invoker: Any) -> Any:

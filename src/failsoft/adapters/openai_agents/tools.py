@@ -5,6 +5,7 @@ The SDK compares tools by identity during a run. So an agent's list holds the gu
 
 from __future__ import annotations
 
+import sys
 from operator import is_
 from typing import Any, Protocol, cast
 
@@ -69,8 +70,8 @@ class GuardedTool(GuardedProxy):
 
     @property
     def timeout_seconds(self) -> float | None:
-        """Always None: the SDK's timeout would cover all attempts together. ``timeout_of`` returns the tool's."""
-        return None
+        """The tool's timeout; None for the SDK, whose timeout would cover all attempts together."""
+        return None if private.invokes_tools(sys._getframe(1)) else timeout_of(cast("FunctionTool", self))
 
     @timeout_seconds.setter
     def timeout_seconds(self, seconds: float | None) -> None:
