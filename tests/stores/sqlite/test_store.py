@@ -176,6 +176,36 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store.close()
 
 
+def test_readers_do_not_wait_for_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    store.append([{"seq": 1, "turn_id": "t"}])
+    assert store.flush(5)
+    monkeypatch.setattr(sqlite, "write", refuse_write)
+    store.append([{"seq": 2}])
+    wait_for(lambda: store._stuck)
+    monkeypatch.setattr(store, "_is_written", lambda timeout: pytest.fail(f"waited for up to {timeout} s"))
+    assert [event["seq"] for _, event in store.read()] == [1]
+    assert store.turns() == ["t"]
+
+
+def test_a_file_that_cannot_be_written_gets_one_more_try_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "RETRY_SECONDS", 3600.0)
+    store = SqliteStore(tmp_path / "a.db")
+    with monkeypatch.context() as failing:
+        failing.setattr(sqlite, "write", refuse_write)
+        store.append([{"seq": 1}])
+        wait_for(lambda: store._stuck)
+    store.close()
+    assert store.lost == 0
+    assert [event["seq"] for _, event in SqliteStore(tmp_path / "a.db").read()] == [1]
+
+
+def refuse_write(*_: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
 def test_a_store_that_is_dropped_without_being_closed_closes_its_connections(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "a.db")
     store.put("memory", "k", 1)

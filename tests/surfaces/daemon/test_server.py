@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -181,6 +183,29 @@ def test_a_turn_that_hangs_does_not_delay_the_end(serve: Start, tmp_path: Path) 
     begun = time.monotonic()
     assert served.end() == 0
     assert time.monotonic() - begun < 2 * slowness()
+
+
+def test_a_tool_that_blocks_the_event_loop_does_not_delay_the_end(serve: Start, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import time\nasync def get_stuck(): print('in', flush=True); time.sleep(600)\n")
+    (tmp_path / "m.yaml").write_text("tools:\n  get_stuck:\n    entrypoint: {function: 'mine:get_stuck'}\n")
+    served = serve("--manifest", "m.yaml")
+    with served.client() as client, suppress(httpx.ReadTimeout):
+        client.post("/v1/calls", json={"tool": "get_stuck", "wait": 0}, timeout=0.5)
+    assert served.process.stdout is not None
+    assert served.process.stdout.readline() == "in\n"
+    assert served.end() == 1
+    assert "did not end within" in (tmp_path / "stderr.txt").read_text()
+
+
+def test_a_store_that_another_process_holds_does_not_delay_the_end(serve: Start, tmp_path: Path) -> None:
+    served = serve()
+    with served.client() as client, closing(sqlite3.connect(tmp_path / "daemon.db", isolation_level=None)) as holder:
+        assert client.post("/v1/errors", json={"tool": "get_x", "error": "down"}).status_code == 200
+        holder.execute("BEGIN EXCLUSIVE")
+        assert client.post("/v1/errors", json={"tool": "get_x", "error": "down"}).status_code == 503
+        begun = time.monotonic()
+        assert served.end() in (0, 1)
+        assert time.monotonic() - begun < 2 * slowness()
 
 
 def test_a_request_whose_head_never_comes_is_ended(serve: Start) -> None:

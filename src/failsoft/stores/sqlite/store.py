@@ -113,6 +113,7 @@ class SqliteStore:
         self._finished = 0  # records and events finished: written or dropped
         self._writer: threading.Thread | None = None
         self._closed = False
+        self._stuck = False  # the last write has failed
         self._failures = self._dropped = 0
         self._trouble = ""
         self._reported = 0  # losses already reported by ``flush``
@@ -250,8 +251,8 @@ class SqliteStore:
             connection.close()
 
     def close(self) -> None:
-        """Write the queue and close the file."""
-        written, has_progressed = False, True
+        """Write the queue and close the file. A writer whose last write has failed tries once more."""
+        stuck, written, has_progressed = self._stuck, False, not self._stuck
         while has_progressed and not written:
             before = self._finished
             written = self._is_written(CLOSE_SECONDS)
@@ -259,11 +260,11 @@ class SqliteStore:
         with self._lock:
             self._closed = True
             self._changed.notify_all()
-            writer, lost = self._writer, self._size
-        if lost:
+            writer, dropped = self._writer, self._dropped
+        if writer is not None:  # it may be waiting for another process
+            writer.join(CLOSE_SECONDS if written or stuck else CLOSE_SECONDS / 10)
+        if lost := self._size + self._dropped - dropped:
             self._complain(TimeoutError(f"{lost} events and records were not written in time"))
-        if writer is not None:
-            writer.join(CLOSE_SECONDS if written else CLOSE_SECONDS / 10)  # it may be waiting for another process
         self.breakers.close()
         self._reader.close()
 
@@ -323,7 +324,7 @@ class SqliteStore:
         self, *, after: int = 0, limit: int = 1000, turn_id: str | None = None
     ) -> list[tuple[int, dict[str, Any]]]:
         """Return up to ``limit`` (position, event) after a position, oldest first; only of ``turn_id``, if given."""
-        self._is_written(BUSY_SECONDS)
+        self._await_writer()
         where, values = (
             ("", (after, limit)) if turn_id is None else ("AND turn_id = ?", (after, as_text(turn_id), limit))
         )
@@ -331,9 +332,14 @@ class SqliteStore:
         found = ((at, event) for row in self._reader.select(sql, values) for at, event in expand(*row) if at > after)
         return [*islice(found, limit)]
 
+    def _await_writer(self) -> None:
+        """Wait until readers can see what is queued, unless it cannot be written now: they see what is in the file then."""
+        if not self._stuck:
+            self._is_written(BUSY_SECONDS)
+
     def turns(self, limit: int = 100) -> list[str]:
         """Return the ids of the turns with the latest events, latest first."""
-        self._is_written(BUSY_SECONDS)
+        self._await_writer()
         sql = "SELECT turn_id FROM event WHERE turn_id IS NOT NULL GROUP BY turn_id ORDER BY max(position) DESC LIMIT ?"
         return [turn_id for (turn_id,) in self._reader.select(sql, (limit,))]
 
@@ -406,6 +412,7 @@ class SqliteStore:
     def _finish_batch(self) -> None:
         """Count the batch as finished, and wake those who wait for it."""
         with self._lock:
+            self._stuck = False
             size = size_of(self._writing)
             self._size -= size
             self._finished += size
@@ -453,6 +460,7 @@ class SqliteStore:
             self._finish_batch()
             return None
         with self._lock:
+            self._stuck = True
             self._waiting = self._writing + self._waiting
             self._writing = []
             if self._closed:

@@ -97,7 +97,7 @@ async def _serve(
     from failsoft.surfaces.daemon.access import AccessOptions, allowed_hosts
     from failsoft.surfaces.daemon.app import build_app
     from failsoft.surfaces.daemon.daemon import Daemon
-    from failsoft.surfaces.daemon.server import ServerOptions, make_server, refuse_exposure, shorten_collections
+    from failsoft.surfaces.daemon.server import ServerOptions, make_server, refuse_exposure, shorten_pauses
     from failsoft.surfaces.daemon.tokens import TokenBook
 
     listening = ServerOptions(host, port, allow_remote, tls_certificate, tls_key)
@@ -126,7 +126,8 @@ async def _serve(
         except FailsoftError as error:
             raise CommandError(str(error), code=1) from None
         raise CommandError("the daemon could not be started", code=1)
-    shorten_collections()
+    shorten_pauses()
+    server.end_in_time()
     listens.set()
     bound = server.servers[0].sockets[0].getsockname()[1]
     address = f"{'https' if tls_certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{bound}"

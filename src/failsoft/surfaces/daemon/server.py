@@ -5,7 +5,7 @@ Rules
 - A connection must send the head of each request within ``HEAD_SECONDS``, and may be idle for ``IDLE_SECONDS``.
 - Beyond ``MOST_CONNECTIONS``, connections are closed at once.
 - After SIGTERM or SIGINT, streams end, requests under way get ``GRACE`` seconds, then the runtime is closed. Everything
-  that was acknowledged is in the store already.
+  that was acknowledged is in the store already. The process ends within ``END_SECONDS``, whatever hangs in it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
+from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import uvicorn
@@ -36,6 +40,8 @@ IDLE_SECONDS: Final = 60
 MOST_CONNECTIONS: Final = 1_000
 LARGEST_HEAD: Final = 32_768  # bytes
 GRACE: Final = 1  # seconds
+END_SECONDS: Final = 1.8
+SWITCH_SECONDS: Final = 0.001  # after which a thread that computes lets the event loop's thread run
 
 
 class ServerOptions(NamedTuple):
@@ -71,6 +77,7 @@ class DaemonServer(uvicorn.Server):
         super().__init__(config)
         self._daemon = daemon
         self.ready = asyncio.Event()  # set once it listens
+        self._signalled = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
@@ -97,6 +104,24 @@ class DaemonServer(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take note of a signal."""
+        self._signalled.set()
+        super().handle_exit(sig, frame)
+
+    def end_in_time(self) -> None:
+        """Have the process end soon after a signal, though a store, a tool or the event loop hangs."""
+        threading.Thread(target=self._end_process, name="failsoft end", daemon=True).start()
+
+    def _end_process(self) -> None:
+        self._signalled.wait()
+        time.sleep(END_SECONDS)
+        log.error("the daemon did not end within %g s: what was not acknowledged may be lost", END_SECONDS)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(1)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop taking reports, end the streams, then end the rest."""
         self._daemon.stop()
@@ -121,12 +146,16 @@ def run_server(main: Coroutine[Any, Any, T], is_listening: Callable[[], bool]) -
                 log.warning("a tool raised %s: the daemon goes on", type(error).__name__)
 
 
-def shorten_collections() -> None:
-    """Let the garbage collector look through new objects only, until millions of them have been made.
+def shorten_pauses() -> None:
+    """Tune the interpreter for many short requests.
 
-    With the usual thresholds all objects of the process are looked through every second or so under load, which stops every
-    request for 100 ms and more. Modules are never garbage, and reports are freed without the collector.
+    - The garbage collector looks through new objects only, until millions of them have been made. With the usual thresholds
+      all objects of the process are looked through every second or so under load, which stops every request for 100 ms and
+      more. Modules are never garbage, and reports are freed without the collector.
+    - A request gives up the interpreter's lock with each system call. The threads that write events compute for longer than
+      the usual 5 ms, so each system call could cost that much.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 5, 1_000)
