@@ -15,7 +15,7 @@ INTRO = """# Metrics
 
 <!-- Written by tools/metrics_page.py from src/failsoft/observe/metrics.py and metric_definitions.py. Change those. -->
 
-`rt.metrics("flight_search")` gives one tool's figures since the runtime was made, as a plain dict. They are counted from
+`rt.metrics("flight_search")` gives one tool's metrics since the runtime was made, as a plain dict. They are counted from
 the [event stream](events.md): the last column names the event, so you can count the same things your own way with
 `rt.subscribe(fn)`.
 
@@ -42,9 +42,9 @@ async def main() -> None:
     rt.add(plan.wrap(search), read_only=True)
     for _ in range(2):
         await rt.call("search", {"city": "PAR"})
-    for name, figure in rt.metrics("search").items():
-        if figure:
-            print(name, figure)
+    for name, value in rt.metrics("search").items():
+        if value:
+            print(name, value)
 
 
 with virtual_time() as clock:
@@ -151,14 +151,16 @@ def _label_rows() -> list[tuple[str, str]]:
 
 def pages() -> dict[Path, str]:
     """Return the generated page."""
-    figures = metrics.Metrics().as_dict()
-    if figures.keys() != MEANINGS.keys():
-        raise SystemExit(f"a figure too few or too many: {', '.join(sorted(figures.keys() ^ MEANINGS.keys()))}")
+    found = metrics.Metrics().as_dict()
+    if found.keys() != MEANINGS.keys():
+        raise SystemExit(
+            f"metrics without a meaning, or the reverse: {', '.join(sorted(found.keys() ^ MEANINGS.keys()))}"
+        )
     events = {name: f"`{event}`" for event, name in metrics._COUNTED.items()}
-    rows = [(f"`{name}`", MEANINGS[name], MORE.get(name) or events[name]) for name in figures]
+    rows = [(f"`{name}`", MEANINGS[name], MORE.get(name) or events[name]) for name in found]
     return {
         PAGE: "\n\n".join(
-            [INTRO.strip(), table(("figure", "meaning", "from"), rows), EXAMPLE.strip(), *_series_parts()]
+            [INTRO.strip(), table(("metric", "meaning", "from"), rows), EXAMPLE.strip(), *_series_parts()]
         )
         + "\n"
     }

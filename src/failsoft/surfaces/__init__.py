@@ -1,4 +1,4 @@
-"""Surfaces for people: the command line.
+"""Surfaces: the command line, and the daemon (``failsoft serve``).
 
 May import everything below. Tested in ``tests/surfaces``.
 """
