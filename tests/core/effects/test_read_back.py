@@ -77,6 +77,39 @@ def test_patterns(pattern: Any, value: Any, matches: bool) -> None:
     assert answer(value, none_if=pattern).answer == ("none" if matches else "unknown")
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "matches"),
+    [
+        ("*", "anything", False),
+        ("*", "*", True),
+        ("$order_id", "$order_id", True),
+        (["Ada", "Bob"], "Bob", False),
+        (["Ada", "Bob"], ["Ada", "Bob"], True),
+        (("Ada", "Bob"), ["Ada", "Bob"], True),
+        (["Ada", "*"], ["Ada", "Bob"], False),
+        ([], [], True),
+        ({}, {"a": 1}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, [{"a": 1}], False),
+        ({"$failed": "NOT_FOUND"}, {"$failed": "NOT_FOUND"}, True),
+    ],
+)
+def test_an_argument_in_a_pattern_is_compared_as_it_is_and_never_a_pattern_itself(
+    argument: Any, value: Any, matches: bool
+) -> None:
+    for pattern, read in (({"to": "$to"}, {"to": value}), ("$to", value), (["$to"], value)):
+        happened = judge(read_verify({"tool": "get", "happened_if": pattern}), {"to": argument}, [read])
+        nothing = judge(read_verify({"tool": "get", "none_if": pattern}), {"to": argument}, [read])
+        assert (happened.answer, nothing.answer) == (("happened", "none") if matches else ("unknown", "unknown"))
+
+
+def test_an_argument_that_looks_like_a_failure_matches_no_failure() -> None:
+    spec = read_verify({"tool": "get", "none_if": "$to"})
+    assert judge(spec, {"to": {"$failed": "NOT_FOUND"}}, fault=NOT_FOUND).answer == "unknown"
+
+
 @pytest.mark.parametrize("pattern", [{"$failed": "NOT_FOUND"}, {"$failed": ["NotFound", "OUT_OF_RANGE"]}])
 def test_a_failure_of_the_reading_tool_can_be_an_answer(pattern: Any) -> None:
     assert answer(fault=NOT_FOUND, none_if=pattern) == Verified.none()

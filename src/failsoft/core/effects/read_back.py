@@ -6,7 +6,7 @@ The patterns are described in ``core.model.verify_tool``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from failsoft.core.model.effect import BELIEVED
@@ -46,8 +46,8 @@ def judge(
         return Verified.unknown(f"{spec.tool} returned more than {MOST_NODES} values: let it return fewer")
     found = _NO_MATCH
     for pattern in spec.happened_if:
-        found = _first_match(_filled(pattern, arguments), values, fault)
-    nothing = any(_first_match(_filled(one, arguments), values, fault) is not _NO_MATCH for one in spec.none_if)
+        found = _first_match(_fill_in_pattern(pattern, arguments), values, fault)
+    nothing = any(_first_match(_fill_in_pattern(one, arguments), values, fault) is not _NO_MATCH for one in spec.none_if)
     if found is not _NO_MATCH and nothing:
         return Verified.unknown(f"happened_if and none_if both match what {spec.tool} returned")
     if nothing:
@@ -86,21 +86,36 @@ def _is_too_large(value: Any) -> bool:
     return False
 
 
-def _filled(written: Any, arguments: Mapping[str, Any]) -> Any:
+class _Literal:
+    """An argument of the write in a pattern: it matches what is equal to it, also if it looks like a pattern."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = plain(value)
+
+
+def _fill_in_pattern(pattern: Any, arguments: Mapping[str, Any]) -> Any:
+    return _filled(plain(pattern), arguments, _Literal)
+
+
+def _filled(written: Any, arguments: Mapping[str, Any], wrap: Callable[[Any], Any] | None = None) -> Any:
+    """Put the write's arguments in their places; ``wrap`` is applied to each."""
     if isinstance(written, str):
-        return _argument(written, arguments)
+        if not written.startswith("$"):
+            return written
+        if written.startswith("$$"):
+            return written[1:]
+        argument = _argument(written, arguments)
+        return argument if wrap is None else wrap(argument)
     if isinstance(written, Mapping):
-        return {key: part if key == FAILED else _filled(part, arguments) for key, part in written.items()}
+        return {key: part if key == FAILED else _filled(part, arguments, wrap) for key, part in written.items()}
     if isinstance(written, list | tuple):
-        return [_filled(part, arguments) for part in written]
+        return [_filled(part, arguments, wrap) for part in written]
     return written
 
 
 def _argument(text: str, arguments: Mapping[str, Any]) -> Any:
-    if not text.startswith("$"):
-        return text
-    if text.startswith("$$"):
-        return text[1:]
     name, *path = text[1:].split(".")
     if name not in arguments:
         raise MissingArgumentError(f"the call has no argument {sanitise(name)}")
@@ -138,7 +153,7 @@ def _first_match(pattern: Any, values: Sequence[Any], fault: Fault | None) -> An
         failed = any(isinstance(one, Mapping) and _has_failed(one, fault) for one in alternatives)
         return None if failed else _NO_MATCH
     for value in values:
-        found = _match(plain(pattern), plain(value))
+        found = _match(pattern, plain(value))
         if found is not _NO_MATCH:
             if isinstance(found, _Item):
                 return found.value
@@ -161,17 +176,27 @@ class _Item:
 
 
 def _match(pattern: Any, value: Any) -> Any:
-    """Return the value, or the item of it that matches; ``_NO_MATCH`` if none does. Both are plain data."""
+    """Return the value, or the item of it that matches; ``_NO_MATCH`` if none does. The value is plain data."""
     if isinstance(pattern, list):
         if not pattern:
             return value if value == [] else _NO_MATCH
         return next((found for one in pattern if (found := _match(one, value)) is not _NO_MATCH), _NO_MATCH)
     if isinstance(pattern, Mapping):
         return _match_mapping(pattern, value)
+    if isinstance(pattern, _Literal):
+        return value if _is_same(pattern.value, value) else _NO_MATCH
     if pattern == "*":
         return _NO_MATCH if any(value is empty or value == empty for empty in _EMPTY) else value
-    same = type(pattern) is type(value) or (_is_number(pattern) and _is_number(value))
-    return value if same and pattern == value else _NO_MATCH
+    return value if _is_same(pattern, value) else _NO_MATCH
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """True if two plain values are equal, and of one type: 1 is 1.0, but neither True nor "1"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(part, other[key]) for key, part in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return (type(one) is type(other) or (_is_number(one) and _is_number(other))) and bool(one == other)
 
 
 def _match_mapping(pattern: Mapping[str, Any], value: Any) -> Any:

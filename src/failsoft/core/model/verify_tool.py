@@ -9,8 +9,8 @@ Patterns
 - ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches what is equal to it.
 - ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes, and the other
   side said so (a status, a provider's code) or the tool itself (``NothingDone``). A local error shows nothing.
-- ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. A text that begins with a dollar sign is written
-  with two.
+- ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. It matches what is equal to it, whatever it
+  contains. A text that begins with a dollar sign is written with two.
 """
 
 from __future__ import annotations
