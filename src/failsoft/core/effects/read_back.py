@@ -47,7 +47,9 @@ def judge(
     found = _NO_MATCH
     for pattern in spec.happened_if:
         found = _first_match(_fill_in_pattern(pattern, arguments), values, fault)
-    nothing = any(_first_match(_fill_in_pattern(one, arguments), values, fault) is not _NO_MATCH for one in spec.none_if)
+    nothing = any(
+        _first_match(_fill_in_pattern(one, arguments), values, fault) is not _NO_MATCH for one in spec.none_if
+    )
     if found is not _NO_MATCH and nothing:
         return Verified.unknown(f"happened_if and none_if both match what {spec.tool} returned")
     if nothing:
