@@ -69,6 +69,33 @@ async def test_a_returned_exception_counts_as_if_it_were_raised(route: Any) -> N
     assert (outcome.fault.message, outcome.fault.effect) == ("bad city", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("value", "effect"),
+    [
+        ({"ok": False, "error": "busy", "status": 503}, "none"),
+        ({"ok": False, "error": "busy", "status": 429}, "none"),
+        ({"ok": False, "error": {"code": 404, "message": "no such account"}}, "none"),
+        ({"ok": False, "error": "503 Service Unavailable"}, "none"),
+        ({"ok": False, "error": "Connection refused", "status": 503}, "none"),
+        ({"ok": False, "error": "Connection refused", "status": 500}, "unknown"),
+        ({"ok": False, "error": "Connection refused", "status": 200}, "unknown"),
+        ({"ok": False, "error": "Connection refused"}, "unknown"),
+        ({"ok": False, "error": "Name or service not known"}, "unknown"),
+        ({"ok": False, "error": "Rate limit exceeded"}, "unknown"),
+        ({"ok": False, "error": "Your card was declined"}, "unknown"),
+        ({"ok": False, "error": "invalid amount"}, "unknown"),
+        ({"ok": False, "error": "the user wrote '503 Service Unavailable'"}, "unknown"),
+    ],
+)
+@virtual
+async def test_a_returned_failure_had_no_effect_only_if_a_status_or_a_code_says_so(value: Any, effect: str) -> None:
+    """R36: the other side's word. Named refusals in a text are not enough: the tool chose what it returns."""
+    outcome = await by_name(Runtime(), returns(value), failed_if=PATTERN, **WRITE)
+    assert outcome.fault is not None
+    assert outcome.fault.effect == effect
+    assert effect == "none" or outcome.attempts == 1
+
+
 @pytest.mark.parametrize("route", ROUTES)
 @virtual
 async def test_a_returned_nothing_done_says_that_nothing_happened(route: Any) -> None:

@@ -33,6 +33,7 @@ from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, UNKNOWN, KindMatch, by_code, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
 from failsoft.core.classify.retry_after import find_delay
+from failsoft.core.classify.returned import ReturnedFailure
 from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
 from failsoft.core.model.effect import BELIEVED, NothingDone, weakest_effect, worst_effect
@@ -157,8 +158,10 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
         )
     if _claims_nothing(fault) and _is_doubted(error, finding, now):
         fault = fault._replace(source="disputed")
-    elif fault.source == "remote" and finding.verdict.weight <= TEXT and _is_only_quoted(finding):
-        fault = fault._replace(source="words")
+    elif fault.source == "remote" and finding.verdict.weight <= TEXT:
+        unstated = isinstance(error, ReturnedFailure) and finding.verdict.status is None
+        if unstated or _is_only_quoted(finding):
+            fault = fault._replace(source="words")
     return fault
 
 

@@ -9,6 +9,8 @@ Rules
 - ``failed_if`` comes next. A structured flag wins over text, in both directions: a field that a pattern compares, or a
   flag that the tool has set, decides; text is looked at only if there is none.
 - A failure keeps its text, and the value it was read from (``ReturnedFailure.returned``).
+- It proves that nothing happened only by a status or a code. A refusal that it names in words ("connection refused") may be
+  that of the last of several requests.
 - Reading a value is bounded, compares only plain values, and never raises.
 """
 
