@@ -459,6 +459,78 @@ def test_a_store_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatc
     asyncio.run(main())
 
 
+def test_a_store_that_cannot_be_read_is_not_an_empty_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        payer = Payer(MemoryStore())
+        await payer.pay()
+
+        def fail(*_: Any, **__: Any) -> list[Any]:
+            raise OSError("disk")
+
+        monkeypatch.setattr(payer.store, "find", fail)
+        for ask in (payer.ledger.unknown, payer.ledger.entries, lambda: payer.ledger.get("c1")):
+            with pytest.raises(LedgerError, match="does not answer") as raised:
+                ask()
+            assert raised.value.problem == "store"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("key", "record"),
+    [
+        ("~/t/begun/x", {}),
+        ("~/t/begun/pay/c9/ff/gg", {}),
+        ("~/t/case/z", {}),
+        ("~/t/case/z", {"place": "a/b", "state": "unknown"}),
+        ("~/t/case/z", {"place": 7, "state": "unknown"}),
+        ("~/t/case/z", {"place": "~/t/begun/pay/c3/ff", "state": "weird"}),
+        ("~/t/case/z", {"place": "~/t/begun/pay/c3/ff"}),
+        ("~/t/case/z", [1, 2]),
+    ],
+)
+def test_a_damaged_record_hides_no_case(key: str, record: Any) -> None:
+    async def main() -> None:
+        payer = Payer(MemoryStore())
+        await payer.pay()
+        payer.store.put("pending", key, record)
+        assert [entry.call_id for entry in payer.ledger.entries()] == ["c1"]
+        payer.ledger.resolve("c1", "none")
+        assert payer.ledger.unknown() == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("at", ["yesterday", {}, 1e300, -1e20, True, None])
+def test_a_case_with_damaged_fields_is_still_listed(at: Any) -> None:
+    async def main() -> None:
+        payer = Payer(MemoryStore())
+        await payer.pay()
+        case = {"place": "~/t/begun/pay/c2/ff", "state": "unknown", "at": at, "n": "x", "resolved": at, "ended": at}
+        case |= {"error": 3, "by": {"a": 1}, "args": "q", "turn": 7, "code": [], "key": 1, "same": 2}
+        payer.store.put("pending", "~/t/case/z", case)
+        assert {entry.call_id for entry in payer.ledger.unknown()} == {"c1", "c2"}
+
+    asyncio.run(main())
+
+
+def test_an_empty_tenant_or_thread_means_none_and_not_every_one() -> None:
+    async def main() -> None:
+        payer = Payer(MemoryStore(), RESET, RESET, RESET, RESET)
+        for tenant, thread in ((None, None), ("a", "t"), ("a", None), (None, "t")):
+            await payer.pay(id=f"{tenant} {thread}", tenant=tenant, thread=thread)
+
+        def listed(**of: str) -> list[str]:
+            return [entry.call_id for entry in payer.ledger.unknown(**of)]
+
+        assert listed(tenant="") == ["None None", "None t"]
+        assert listed(tenant="a") == ["a t", "a None"]
+        assert listed(tenant="a", thread="") == ["a None"]
+        assert listed(tenant="", thread="t") == ["None t"]
+
+    asyncio.run(main())
+
+
 def test_a_store_of_0_1_0_can_be_used_in_one_process() -> None:
     class Old:
         def __init__(self) -> None:

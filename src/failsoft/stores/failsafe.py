@@ -97,6 +97,13 @@ class FailsafeStore:
     def find(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
         return self._read(lambda: self._store.find(kind, scope), [])
 
+    def find_or_raise(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
+        """``find`` for people, who must not take a failure for an empty list. Raises ``TimeoutError``."""
+        found: list[tuple[str, Any]] | None = self._read(lambda: self._store.find(kind, scope), None)
+        if found is None:
+            raise TimeoutError("the store failed")
+        return found
+
     def take(self, kind: Kind, key: str) -> Any:
         return self._try(lambda: self._take(kind, key), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import threading
 import time
@@ -133,6 +134,21 @@ async def test_a_verify_that_fails_leaves_the_effect_unknown(answer: Any, reason
     assert "hunter2" not in str([*records(rt, "ToolError"), event]) + outcome.explanation.operator
     assert outcome.decision is not None
     assert reason in outcome.decision.reason
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@virtual
+async def test_a_verify_that_returns_a_coroutine_leaves_the_effect_unknown_without_a_warning() -> None:
+    async def late() -> Verified:
+        return Verified.none()
+
+    async def verify(*_: Any) -> Any:
+        return late()
+
+    outcome, pay, _ = await call((RESET, "paid again"), verify)
+    assert outcome.fault is not None
+    assert (outcome.fault.effect, pay.attempts) == ("unknown", 1)
+    gc.collect()
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError("refused"), NOT_FOUND], ids=["refused", "404"])

@@ -56,6 +56,17 @@ def test_stored_values_survive_a_restart(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_damaged_record_does_not_hide_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(SqliteStore(tmp_path / "a.db")) as store:
+        for key in "abc":
+            store.put("pending", key, {"is": key})
+        assert store.flush(5)
+        with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+            connection.execute("UPDATE record SET value = '{half' WHERE key = 'b'")
+        assert store.find("pending") == [("a", {"is": "a"}), ("c", {"is": "c"})]
+        assert "a damaged record (pending) is left out" in caplog.text
+
+
 @pytest.mark.slow
 def test_kill_minus_nine_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     kills = int(os.environ.get("FAILSOFT_KILLS", "10"))

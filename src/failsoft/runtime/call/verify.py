@@ -90,7 +90,10 @@ async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: floa
         await asyncio.wait([asking], timeout=limit)
         if not asking.done():
             return late_verify(limit)
-        return _check_value(step.tool, read_verified(asking.result()))
+        answer = asking.result()
+        if inspect.iscoroutine(answer):
+            answer.close()  # it is no answer, and Python warns of coroutines that are never awaited
+        return _check_value(step.tool, read_verified(answer))
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise

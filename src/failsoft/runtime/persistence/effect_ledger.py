@@ -66,7 +66,7 @@ class EffectLedger:
         self, store: Store, run: str, wall: Callable[[], float], new_key: Callable[[], str], *, keeps_arguments: bool
     ) -> None:
         self._store = cast("FailsafeStore", store)
-        self.records = LedgerRecords(store, wall)
+        self.records = LedgerRecords(store, wall, self._store.find_or_raise)
         self._run = run  # identifies this runtime among all others
         self._new_key = new_key
         self._keeps_arguments = keeps_arguments

@@ -16,27 +16,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 from urllib.parse import unquote
 
 from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
 from failsoft.core.model.errors import LedgerError
 from failsoft.core.model.json_values import plain
-from failsoft.core.model.ledger_entry import LedgerAnswer, LedgerEntry, Recalled, Verdict
+from failsoft.core.model.ledger_entry import EffectState, LedgerAnswer, LedgerEntry, Recalled, Verdict
 from failsoft.core.redact.sanitise import mask_id, sanitise
 from failsoft.observe.success_runs import iso
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
-    from failsoft.stores.ports import Records
+    from failsoft.stores.ports import Kind, Records
 
 KEPT_FOR = 30 * 86_400.0  # seconds for which entries are kept
 PATIENCE = 5.0  # seconds for which an operator waits for the store
 
 _NOBODY = key_of(None)
+_PARTS = len(("tenant", "thread", "begun", "tool", "call id", "fingerprint"))  # of the key of a begun write
 
 Running = Callable[[str, Mapping[str, Any]], bool]  # is the call of this place and record running here?
+FindRecords = Callable[["Kind", str], list[tuple[str, Any]]]  # ``Records.find``
 
 
 class RecordedTool(Protocol):
@@ -161,26 +163,37 @@ def is_stale(record: Mapping[str, Any], now: float) -> bool:
 class LedgerRecords:
     """The ledger's records in one store."""
 
-    def __init__(self, store: Records, wall: Callable[[], float]) -> None:
+    def __init__(self, store: Records, wall: Callable[[], float], find: FindRecords | None = None) -> None:
         self.store = store
         self.wall = wall
+        self._find_or_raise = find or store.find
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def entries(
         self, thread: str | None = None, tenant: str | None = None, running: Running | None = None
     ) -> list[LedgerEntry]:
-        """List all entries, the oldest first; None: of every thread, of every tenant. Reads the store, so it may block."""
+        """List all entries, the oldest first. Reads the store, so it may block.
+
+        ``thread`` and ``tenant``: None means of every one, an empty text of none, as in a call.
+        """
         found: dict[str, tuple[tuple[float, int], LedgerEntry]] = {}
-        scope = "" if tenant is None else key_of(tenant) if thread is None else key_of(tenant, thread)
-        for key, record in self.store.find("pending", scope):
+        scope = "" if not tenant else key_of(tenant) if not thread else key_of(tenant, thread)
+        for key, record in self._find_all(scope):
             entry = _read_entry(key, record, running)
-            if entry is None or (thread is not None and entry.thread != thread):
+            if entry is None or thread not in (None, entry.thread or "") or tenant not in (None, entry.tenant or ""):
                 continue
             other = found.get(entry.id)
             if other is None or other[1].state == "begun":  # a case says more than the record of the same write
                 found[entry.id] = (_order(record), entry)
         return [entry for _, entry in sorted(found.values(), key=lambda each: each[0])]
+
+    def _find_all(self, scope: str) -> list[tuple[str, Any]]:
+        """Read the records of a scope. Raise if the store fails: an empty list would say that no case is open."""
+        try:
+            return self._find_or_raise("pending", scope)
+        except Exception as error:
+            raise LedgerError("the store does not answer: look at the ledger again later", "store") from error
 
     def find(
         self, id: str, thread: str | None = None, tenant: str | None = None, running: Running | None = None
@@ -208,8 +221,8 @@ class LedgerRecords:
             return read_answer(found) or (None if is_stale(found, self.wall()) else "begun")
         owner = read_place(place)
         cases = self.store.find("pending", key_of(owner.tenant, owner.thread, "case"))
-        same = [record for _, record in cases if record.get("place") == place]
-        return "free" if same and max(same, key=_order)["state"] == "none" else None
+        same = [record for _, record in cases if isinstance(record, dict) and record.get("place") == place]
+        return "free" if same and max(same, key=_order).get("state") == "none" else None
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -305,16 +318,21 @@ def _read(part: str) -> str | None:
 
 
 def _read_entry(key: str, record: Any, running: Running | None) -> LedgerEntry | None:
-    """Make an entry from a record; None if the record is something else."""
+    """Make an entry from a record; None if the record is something else, or damaged."""
     parts = key.split("/")
     if not isinstance(record, dict) or len(parts) < 4 or parts[2] not in ("begun", "case"):
         return None
     is_case = parts[2] == "case"
-    place = record["place"] if is_case else key
+    place = record.get("place") if is_case else key
+    if not isinstance(place, str) or place.count("/") != _PARTS - 1:
+        return None
+    if is_case and record.get("state") not in get_args(EffectState):
+        return None
     owner = read_place(place)
     resolved = record.get("resolved")
     if not is_case and resolved is not None:
         return None  # its case says so
+    arguments = record.get("args")
     return LedgerEntry(
         id=entry_id(place, record),
         tool=owner.tool,
@@ -322,26 +340,36 @@ def _read_entry(key: str, record: Any, running: Running | None) -> LedgerEntry |
         state=record["state"] if is_case else "begun",
         thread=owner.thread,
         tenant=owner.tenant,
-        turn_id=record.get("turn") or None,
+        turn_id=_text(record.get("turn")),
         begun=_time(record.get("at")),
         ended=_time(record.get("ended")) if is_case else None,
-        fingerprint=record.get("same") or ("" if "." in owner.same else owner.same),
-        idempotency_key=record.get("key"),
-        code=record.get("code"),
-        error=record.get("error"),
-        arguments=record.get("args"),
+        fingerprint=_text(record.get("same")) or ("" if "." in owner.same else owner.same),
+        idempotency_key=_text(record.get("key")),
+        code=_text(record.get("code")),
+        error=_text(record.get("error")),
+        arguments=arguments if isinstance(arguments, dict) else None,
         arguments_masked=bool(record.get("masked")),
         value=record.get("value"),
         value_known=bool(record.get("value_known")),
         resolved=_time(resolved),
-        resolved_by=record.get("by"),
+        resolved_by=_text(record.get("by")),
         running=not is_case and running is not None and running(place, record),
     )
 
 
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
 def _order(record: Mapping[str, Any]) -> tuple[float, int]:
-    return record.get("at") or 0.0, record.get("n") or 0
+    at, number = record.get("at"), record.get("n")
+    return at if isinstance(at, int | float) else 0.0, number if isinstance(number, int) else 0
 
 
 def _time(at: Any) -> str | None:
-    return iso(at) if isinstance(at, int | float) and not isinstance(at, bool) else None
+    if not isinstance(at, int | float) or isinstance(at, bool):
+        return None
+    try:
+        return iso(at)
+    except (ValueError, OverflowError, OSError):  # no date
+        return None

@@ -35,7 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from weakref import WeakSet
 
 from failsoft.observe.success_runs import Run, iso, pack
@@ -73,6 +73,7 @@ LONGEST_JUMP = 3600.0  # seconds that retention follows a wall clock that was se
 
 log = logging.getLogger("failsoft")
 _encode = json.JSONEncoder(check_circular=False).encode
+_DAMAGED: Final = object()
 
 
 class Troubles(NamedTuple):
@@ -302,7 +303,16 @@ class SqliteStore:
             sql += " AND (key = ? OR (key >= ? AND key < ?))"
             values += (scope, f"{scope}/", f"{scope}0")  # "0" follows "/" in ASCII
         kept = self._alive(kind, sql, values, lambda key: not scope or key == scope or key.startswith(f"{scope}/"))
-        return [(key, json.loads(kept[key])) for key in sorted(kept)]
+        found = [(key, self._read_value(kind, kept[key])) for key in sorted(kept)]
+        return [(key, value) for key, value in found if value is not _DAMAGED]
+
+    def _read_value(self, kind: Kind, text: str) -> Any:
+        """Read one value of several: one that is damaged must not hide the others."""
+        try:
+            return json.loads(text)
+        except ValueError:
+            log.warning("%s: a damaged record (%s) is left out", self._name, kind)
+            return _DAMAGED
 
     def _alive(self, kind: Kind, sql: str, values: tuple[str, ...], wanted: Callable[[str], bool]) -> dict[str, str]:
         with self._lock:  # before reading the file: an operation written meanwhile is then in the list or in the file

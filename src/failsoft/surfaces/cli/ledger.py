@@ -159,13 +159,14 @@ def _show_all(entries: Sequence[LedgerEntry], *, everything: bool) -> None:
         console.print("The ledger has no entries." if everything else "There are no open cases.")
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("entry", "tool", "call", "thread", "state", "begun", "error"):
+    tenants = any(entry.tenant for entry in entries)
+    for title in ("entry", "tool", "call", *(("tenant",) if tenants else ()), "thread", "state", "begun", "error"):
         table.add_column(title, overflow="fold")
     for entry in entries:
         state = Text("running" if entry.running else entry.state, style=_STYLES[entry.state])
         table.add_row(
-            entry.id, clean(entry.tool), clean(entry.call_id), clean(entry.thread or ""), state,
-            (entry.begun or "")[:19].replace("T", " "), clean(entry.error or ""),
+            entry.id, clean(entry.tool), clean(entry.call_id), *((clean(entry.tenant or ""),) if tenants else ()),
+            clean(entry.thread or ""), state, (entry.begun or "")[:19].replace("T", " "), clean(entry.error or ""),
         )  # fmt: skip
     console.print(table)
 
