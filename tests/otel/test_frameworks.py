@@ -211,6 +211,7 @@ def test_a_span_that_others_made_for_the_call_is_used(collected: Collected, mark
     assert collected.tree() == [f"- > {name}", f"{name} > attempt search"]
     told = attributes(collected.one(name))
     assert told["failsoft.call.id"] == "mine"
+    assert told["gen_ai.tool.call.id"] == "mine"
     assert told["failsoft.outcome"] == "succeeded"
 
 

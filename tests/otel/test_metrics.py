@@ -75,6 +75,25 @@ def test_durations_have_the_name_the_unit_and_the_buckets_of_the_conventions() -
         assert point.attributes["gen_ai.tool.name"] == "search"
 
 
+def test_a_call_that_its_turn_leaves_has_the_error_type_of_its_span() -> None:
+    measured = Measured()
+    rt = measured.runtime()
+
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    async def play() -> None:
+        rt.add(slow, id="search", read_only=True)
+        async with rt.turn(timeout="10ms") as turn:
+            turn.call("search")
+        await rt.close()
+
+    asyncio.run(play())
+    (point,) = measured.read()["gen_ai.execute_tool.duration"].data.data_points
+    assert point.attributes["error.type"] == "DEADLINE_EXCEEDED"
+    assert point.count == 1
+
+
 def test_counters_and_gauges_are_those_of_the_runtime() -> None:
     measured = Measured()
     rt = measured.runtime()

@@ -329,6 +329,50 @@ def test_the_span_of_an_abandoned_attempt_ends_at_the_deadline_and_not_with_the_
     assert [span.to_json() for span in collected.spans()] == before
 
 
+@pytest.mark.parametrize("cancels", [False, True])
+@pytest.mark.parametrize("kind", ["async", "blocking", "stubborn"])
+def test_the_spans_of_a_call_that_its_turn_leaves_end_at_the_turns_deadline(kind: str, *, cancels: bool) -> None:
+    held = threading.Event()
+
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    async def stubborn() -> None:
+        while not held.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    def blocking() -> None:
+        held.wait(60)
+
+    async def play() -> None:
+        async with rt.turn(timeout="30ms", on_timeout="cancel" if cancels else "leave") as turn:
+            turn.call("search", id="left")
+        assert turn.report.outcomes["left"].status == "timed_out"
+        before.extend(span.to_json() for span in collected.spans())
+        held.set()
+        await rt.close()
+
+    before: list[str] = []
+    collected = Collected()
+    rt = collected.runtime()
+    rt.add({"async": slow, "blocking": blocking, "stubborn": stubborn}[kind], id="search", read_only=True)
+    asyncio.run(play())
+    assert collected.tree() == [
+        "- > failsoft.turn",
+        "failsoft.turn > execute_tool search",
+        "execute_tool search > attempt search",
+    ]
+    assert [span.to_json() for span in collected.spans()] == before
+    call, attempt = collected.one("execute_tool search"), collected.one("attempt search")
+    assert attributes(call)["failsoft.outcome"] == "timed_out"
+    assert attributes(attempt)["failsoft.attempt.abandoned"] is True
+    for span in (call, attempt):
+        assert attributes(span)["error.type"] == "DEADLINE_EXCEEDED"
+        assert span.status.status_code is StatusCode.ERROR
+        assert span.end_time <= collected.one("failsoft.turn").end_time
+
+
 @virtual
 async def test_a_timeout_of_an_async_tool_is_an_error_of_its_attempt() -> None:
     collected = Collected()

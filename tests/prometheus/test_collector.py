@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,58 @@ def test_a_write_whose_effect_is_unknown_is_counted_and_a_read_is_not(accept: st
     assert read("effect_unknown_total", tool="pay") == 1
     assert read("effect_unknown_total", tool="look") == 0
     assert read("timeout_count", tool="pay") == 1
+
+
+@pytest.mark.parametrize("how", ["by its caller", "by its turn"])
+def test_a_write_that_is_cancelled_while_it_runs_has_an_unknown_effect(how: str, accept: str) -> None:
+    async def slow(city: str) -> str:
+        await asyncio.sleep(60)
+        return city
+
+    async def main(rt: Runtime) -> None:
+        rt.add(slow, id="pay", idempotent=False, concurrency=1)
+        rt.add(slow, id="look", read_only=True)
+        async with asyncio.TaskGroup() as group:
+            for tool in ("pay", "pay", "look"):  # the second payment waits for the first
+                group.create_task(end(rt, tool))
+
+    async def end(rt: Runtime, tool: str) -> None:
+        if how == "by its caller":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await rt.call(tool, {"city": "PAR"})
+        else:
+            with suppress(KeyError):
+                async with rt.turn() as turn:
+                    turn.call(tool, {"city": "PAR"})
+                    await asyncio.sleep(1)
+                    raise KeyError
+
+    read = reader(scripted(main), accept)
+    assert read("effect_unknown_total", tool="pay") == 1
+    assert read("effect_unknown_total", tool="look") == 0
+    assert read("tool_calls_total", tool="pay", outcome="cancelled", category="none") == 2
+    assert read("tool_call_duration_seconds_count", tool="pay") == 1  # the other one did not run
+    assert read("tool_call_duration_seconds_sum", tool="look") == pytest.approx(1)
+
+
+def test_a_call_that_goes_on_after_its_turn_is_measured_once_and_until_the_deadline(accept: str) -> None:
+    async def slow(city: str) -> str:
+        await asyncio.sleep(5)
+        return city
+
+    async def main(rt: Runtime) -> None:
+        rt.add(slow, id="look", read_only=True)
+        async with rt.turn(timeout="2s") as turn:
+            turn.call("look", {"city": "PAR"})
+        await asyncio.sleep(10)
+        async with rt.turn() as turn:
+            turn.call("look", {"city": "PAR"})
+
+    read = reader(scripted(main), accept)
+    assert read("tool_late_results_total", tool="look") == 1
+    assert read("tool_call_duration_seconds_count", tool="look") == 2
+    assert read("tool_call_duration_seconds_sum", tool="look") == pytest.approx(7)
 
 
 def test_an_attempt_counts_once_if_its_call_was_rescued(accept: str) -> None:

@@ -144,7 +144,10 @@ class Instrument:
         """Learn that an attempt goes on although its call does not wait for it any more."""
 
     def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Learn what happens to a call; ``call.candidate`` is the tool that the event is about."""
+        """Learn what happens to a call; ``call.candidate`` is the tool that the event is about.
+
+        With ``CallLeft`` the call's turn has ended without it. ``call.outcome`` says so, and the call may go on for long.
+        """
 
     def verify(self, call: CallInfo) -> Manager | None:
         """Surround the question to a tool's ``verify``."""
@@ -320,6 +323,11 @@ class CallSpan:
         """Leave the hooks around the call with its outcome."""
         self.info.outcome = outcome
         entered.exit(cause)
+
+    def end_early(self, outcome: Any, event_type: str, fields: Mapping[str, Any]) -> None:
+        """Tell the instruments how the call's turn has ended it. Their hooks are left when the call itself ends."""
+        self.info.outcome = outcome
+        self._instruments.event(self.info, event_type, fields)
 
     def enter_attempt(self, tool_id: str, number: int) -> Entered:
         """Enter the hooks around an attempt."""

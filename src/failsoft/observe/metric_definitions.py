@@ -129,7 +129,8 @@ REFUSALS = _runtime(
 )  # fmt: skip
 EFFECT_UNKNOWN = _runtime(
     "failsoft.effect.unknown", "counter", "{call}",
-    "Failed calls that may have acted: a person has to find out.", f"`{events.CALL_FAILED}` with `effect: unknown`",
+    "Calls that failed or were cancelled and may have acted: a person has to find out.",
+    f"`{events.CALL_FAILED}` and `{events.CALL_CANCELLED}` with `effect: unknown`",
 )  # fmt: skip
 FALLBACKS = _runtime(
     "failsoft.fallback", "counter", "{fallback}",
@@ -202,8 +203,10 @@ ERRORS = MetricDefinition(
 )  # fmt: skip
 CALL_DURATION = _events(
     "failsoft.tool.call.duration", "histogram",
-    "Seconds per call that ran, with all its attempts, waits and fallbacks. In OpenTelemetry: gen_ai.execute_tool.duration.",
-    f"`total_ms` of `{events.CALL_SUCCEEDED}` and `{events.CALL_FAILED}`, `duration_ms` of `{events.CALL_LEFT}`",
+    "Seconds per call that ran, with all its attempts, waits and fallbacks; refused calls did not run. In OpenTelemetry: "
+    "gen_ai.execute_tool.duration.",
+    f"`total_ms` of `{events.CALL_SUCCEEDED}` and `{events.CALL_FAILED}`, `duration_ms` of `{events.CALL_LEFT}` and, after "
+    f"an attempt, of `{events.CALL_CANCELLED}`",
     TOOL,
 )  # fmt: skip
 RECOVERY_DURATION = _events(

@@ -99,7 +99,8 @@ class Metrics:
         if outcome is None or (event_type == events.CALL_REFUSED and not ends_call(fields)):
             return
         self.end(outcome, fields.get("category", "none"))
-        if event_type == events.CALL_FAILED and fields.get("effect") == "unknown" and not fields.get("safe_to_repeat"):
+        told = event_type in (events.CALL_FAILED, events.CALL_CANCELLED)
+        if told and fields.get("effect") == "unknown" and not fields.get("safe_to_repeat"):
             self.unknown_effects += 1
 
     def _change(self, event_type: str, fields: dict[str, Any]) -> None:

@@ -85,6 +85,8 @@ class OpenTelemetry(Instrument):
         found = find_framework_span(call)
         if found is not None:
             told = {names.CALL_ID: call.id, names.TURN_ID: call.turn_id, names.TOOL_ARGUMENTS: self._arguments(call)}
+            if names.TOOL_CALL_ID not in (getattr(found, "attributes", None) or ()):
+                told[names.TOOL_CALL_ID] = call.asked_id
             found.set_attributes(without_none(told))
             spans = CallSpans(self._tracer, found, trace.set_span_in_context(found), own=False)
         else:

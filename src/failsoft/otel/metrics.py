@@ -23,6 +23,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from failsoft._version import __version__
+from failsoft.core.model.fault import Code
 from failsoft.observe import events
 from failsoft.observe.metric_definitions import BUCKETS, CALL_DURATION, DEFINITIONS, MetricDefinition
 from failsoft.otel import names
@@ -70,7 +71,8 @@ class _Recorded(EventCounts):
         self._code: str | None = None  # of the failed call
 
     def take_event(self, event: Event) -> None:
-        self._code = event.fields.get("code") if event.event_type == events.CALL_FAILED else None
+        left = Code.DEADLINE_EXCEEDED.value if event.event_type == events.CALL_LEFT else None
+        self._code = event.fields.get("code") if event.event_type == events.CALL_FAILED else left
         super().take_event(event)
 
     def add(self, metric: MetricDefinition, amount: float, *labels: str) -> None:

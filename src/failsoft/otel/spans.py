@@ -5,6 +5,7 @@ Rules
 - The span of an attempt takes what is decided about the attempt, so it ends when that is known, with the time at which the
   attempt ended.
 - An attempt that its call has given up ends then; the tool may go on.
+- A call that its turn abandons at the deadline ends then, too. What it does afterwards is in no span.
 - Every span that was started is ended once, whatever happens to its call.
 - The span of a framework is not ended here. Its status and its exceptions are the framework's.
 """
@@ -85,9 +86,12 @@ class CallSpans:
         self.own = own  # False if a framework made it
         self.attempts: dict[int, AttemptSpan] = {}
         self.verifies: list[AttemptSpan] = []
+        self._is_over = False
 
     def start_attempt(self, call: CallInfo, number: int) -> AttemptSpan | None:
-        """Start the span of an attempt."""
+        """Start the span of an attempt; None if the call is over for its caller."""
+        if self._is_over:
+            return None
         self.end_attempts(only_ended=True)
         attributes: dict[str, Any] = {names.TOOL_NAME: call.candidate, names.ATTEMPT_NUMBER: number}
         links = []
@@ -106,6 +110,8 @@ class CallSpans:
 
     def start_verify(self, call: CallInfo) -> AttemptSpan | None:
         """Start the span of a question to ``verify``, with a link to the attempt that it is about."""
+        if self._is_over:
+            return None
         asked = [each for each in self.attempts.values() if each.failed][-1:]
         links = [Link(each.span.get_span_context(), {names.LINK: "verify"}) for each in asked]
         attributes = {names.TOOL_NAME: call.candidate}
@@ -118,6 +124,11 @@ class CallSpans:
 
     def record(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
         """Record what happens to the call: on its latest attempt if that is about it, else on the call."""
+        if self._is_over:
+            return
+        if event_type == events.CALL_LEFT:
+            self._abandon_call(call.outcome)
+            return
         if event_type == events.TOOL_ERROR:
             latest = next(reversed(self.attempts.values()), None)
             if latest is not None:
@@ -135,14 +146,29 @@ class CallSpans:
             attempt.span.set_attribute(names.ABANDONED, True)
             attempt.ended_at = time_ns() if attempt.ended_at is None else attempt.ended_at
 
+    def _abandon_call(self, outcome: Outcome[Any]) -> None:
+        """End all spans now: the turn goes on without the call."""
+        for attempt in [*self.attempts.values()]:
+            if attempt.ended_at is None:
+                attempt.span.set_attribute(names.ABANDONED, True)
+                if outcome.fault is not None:
+                    attempt.span.set_attribute(names.ERROR_TYPE, outcome.fault.code.value)
+                    attempt.span.set_status(Status(StatusCode.ERROR, outcome.fault.message))
+                attempt.ended_at = time_ns()
+        self.end(outcome, None, None)
+
     def end_attempts(self, *, only_ended: bool) -> None:
         """End the spans of attempts; with ``only_ended`` not that of an attempt that runs."""
         wanted = [each for each in self.attempts.values() if each.ended_at is not None or not only_ended]
         self._tracer.end([ended for ended in (each.take() for each in wanted) if ended is not None])
 
     def end(self, outcome: Outcome[Any] | None, error: BaseException | None, result: str | None) -> None:
-        """End all spans with the outcome of the call; without one, its caller left."""
+        """End all spans with the outcome of the call; without one, its caller left. Once only: the first end counts."""
         at = time_ns()
+        if self._is_over:
+            self.end_attempts(only_ended=False)
+            return
+        self._is_over = True
         left = names.CONTROL_FLOW if type(error).__name__ == _CONTROL_FLOW else names.CANCELLED
         attributes = {names.OUTCOME: left} if outcome is None else outcome_attributes(outcome)
         if result is not None:

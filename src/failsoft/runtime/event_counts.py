@@ -6,6 +6,7 @@ Rules
 - A reader waits for the lock of one batch at most.
 - The waterfall of a turn is built when the turn ends. At most ``MOST_TURNS`` open turns are followed, and ``MOST_EVENTS``
   events of each; the time of a longer turn is not divided.
+- A call is measured once. One that goes on after its turn's deadline is measured until then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from failsoft.observe.success_runs import Run
 
 MOST_TURNS = 1_000
 MOST_EVENTS = 5_000
+MOST_ABANDONED = 1_000  # calls that go on after their turns
 _PARTS: dict[TimeKind, TurnPart] = {
     "useful": "useful",
     "failed": "failed",
@@ -80,6 +82,7 @@ class EventCounts:
         self._counters: dict[tuple[str, tuple[str, ...]], float] = {}
         self._histograms: dict[tuple[str, tuple[str, ...]], _Histogram] = {}
         self._turns: dict[str, _OpenTurn] = {}
+        self._abandoned: dict[tuple[str | None, str], None] = {}  # calls that their turns have abandoned, oldest first
 
     def take(self, parts: Iterable[Run | Batch]) -> None:
         """Count a part of the event stream."""
@@ -115,6 +118,12 @@ class EventCounts:
         if event.call_id is None:
             return
         tool = self._label(event.tool_id)
+        if kind in _ENDS and self._was_abandoned(event.turn_id, event.call_id):
+            return
+        if kind == events.CALL_LEFT:
+            self._note_abandoned(event.turn_id, event.call_id)
+        if kind == events.CALL_CANCELLED and not fields["attempts"]:
+            return  # its tool did not run
         if kind == events.CALL_SUCCEEDED:
             asked = self._label(fields["primary"])
             self.observe(defined.CALL_DURATION, fields["total_ms"] / 1000, asked)
@@ -127,6 +136,14 @@ class EventCounts:
             self.add(defined.ERRORS, 1, tool, fields["code"])
             self.add(defined.LOST_TIME, fields["duration_ms"] / 1000, tool, "failed")
             self.add(defined.LOST_TIME, fields.get("delay_ms", 0.0) / 1000, tool, "waiting")
+
+    def _note_abandoned(self, turn_id: str | None, call_id: str) -> None:
+        self._abandoned[turn_id, call_id] = None
+        while len(self._abandoned) > MOST_ABANDONED:
+            del self._abandoned[next(iter(self._abandoned))]
+
+    def _was_abandoned(self, turn_id: str | None, call_id: str) -> bool:
+        return bool(self._abandoned) and self._abandoned.pop((turn_id, call_id), self) is None
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -197,9 +214,11 @@ class EventCounts:
 _DURATIONS: dict[str, tuple[MetricDefinition, str]] = {
     events.CALL_FAILED: (defined.CALL_DURATION, "total_ms"),
     events.CALL_LEFT: (defined.CALL_DURATION, "duration_ms"),
+    events.CALL_CANCELLED: (defined.CALL_DURATION, "duration_ms"),
     events.RETRY_SUCCEEDED: (defined.RECOVERY_DURATION, "recovery_ms"),
     events.CIRCUIT_CLOSED: (defined.RECOVERY_DURATION, "recovery_ms"),
 }
+_ENDS = (events.CALL_SUCCEEDED, events.CALL_FAILED, events.CALL_CANCELLED)
 _TURN_EVENTS: dict[str, Callable[[EventCounts, Event], Any]] = {
     events.TURN_STARTED: EventCounts._begin_turn,
     events.TURN_TIMED_OUT: EventCounts._time_out,

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -326,6 +327,27 @@ def test_a_turn_that_ends_at_its_deadline_says_which_call_was_left(records: Reco
     assert records.of("slow")[0].turn_id == "t1"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("options", "levels"), [({"idempotent": False}, ["WARNING"]), ({"read_only": True}, [])])
+def test_a_write_that_is_cancelled_while_it_runs_is_a_warning(
+    records: Records, options: dict[str, Any], levels: list[str]
+) -> None:
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    async def main(rt: Runtime) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await rt.call("pay")
+
+    with virtual_time() as clock:
+        rt = Runtime()
+        rt.add(slow, id="pay", **options)
+        clock.run(main(rt))
+    assert records.levels("pay") == levels
+    for record in records.of("pay"):
+        assert record.getMessage() == "pay was cancelled and may have acted (call pay-1)"
+
+
 # --- traces -------------------------------------------------------------------------------------------------------------
 
 
@@ -346,24 +368,25 @@ def test_records_outside_of_a_trace_have_no_ids_of_one(records: Records) -> None
     assert not hasattr(record, "trace_id")
 
 
-def test_a_name_that_a_record_factory_has_set_loses_no_record(records: Records) -> None:
+@pytest.mark.parametrize("name", ["trace_id", "tool_id", "code", "attempts", "tenant"])
+def test_a_name_that_a_record_factory_has_set_loses_no_record(records: Records, name: str) -> None:
     from opentelemetry.sdk.trace import TracerProvider
 
     before = logging.getLogRecordFactory()
 
     def factory(*args: Any, **options: Any) -> logging.LogRecord:
         record = before(*args, **options)
-        record.trace_id = "of the factory"
+        setattr(record, name, "of the factory")
         return record
 
     logging.setLogRecordFactory(factory)
     try:
         with TracerProvider(shutdown_on_exit=False).get_tracer("tests").start_as_current_span("request"):
-            runtime(search=denied).call_sync("search")
+            runtime(search=denied).call_sync("search", tenant="acme")
         (record,) = records.of("search")
     finally:
         logging.setLogRecordFactory(before)
-    assert record.trace_id != "of the factory"  # type: ignore[attr-defined]
+    assert name == "tenant" or getattr(record, name) != "of the factory"
 
 
 def test_logging_does_not_load_opentelemetry() -> None:

@@ -3,8 +3,8 @@
 Rules
 -----
 - Levels: ERROR for bugs in a tool and for escalated calls, with a sanitised traceback; WARNING for calls that failed,
-  circuits that opened, and a ``verify`` that gives a reason why it does not know; INFO for retries and fallbacks; DEBUG
-  for the rest.
+  writes that were cancelled and may have acted, circuits that opened, and a ``verify`` that gives a reason why it does not
+  know; INFO for retries and fallbacks; DEBUG for the rest.
 - A failed call is one record, with the event's data in ``extra``.
 - Records are formatted and handed to logging on one daemon thread of the process, never on an event loop. Callers only
   append to a bounded queue. ``flush`` waits for it, and so does the end of the program.
@@ -78,6 +78,8 @@ def level_of(event_type: str, fields: dict[str, Any], *, known_tool: bool = True
         return INFO if fields.get("decision") == "retry" else DEBUG
     if event_type == events.CALL_REFUSED:
         return _refusal_level(fields, known_tool=known_tool)
+    if event_type == events.CALL_CANCELLED:
+        return WARNING if fields.get("effect") == "unknown" else DEBUG
     if event_type == events.EFFECT_VERIFIED and fields.get("answer") == "unknown" and fields.get("reason"):
         return WARNING  # the reason may be a mistake in verify, which nothing else would show
     return _LEVELS.get(event_type, DEBUG)
@@ -209,13 +211,13 @@ def _log(entry: Entry, message: str, traceback: str, **more: Any) -> None:
         "call_id": entry.call_id,
         "turn_id": entry.turn_id,
     }
-    extra = {
-        name: visible(value) if isinstance(value, str) else value for name, value in {**names, **fields, **more}.items()
-    }
-    record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, visible(message), (), None, extra=extra)
+    if entry.trace is not None:
+        names |= dict(zip(("trace_id", "span_id"), entry.trace, strict=True))
+    record = log.makeRecord(log.name, entry.level, "(failsoft)", 0, visible(message), (), None)
     record.created, record.msecs = entry.timestamp, int(entry.timestamp % 1 * 1000) + 0.0
-    if entry.trace is not None:  # not by ``extra``, which refuses names that a record factory has set
-        record.trace_id, record.span_id = entry.trace
+    # Not by ``extra``, which refuses names that a record factory has set
+    for name, value in {**names, **fields, **more}.items():
+        setattr(record, name, visible(value) if isinstance(value, str) else value)
     if traceback:
         record.exc_text = traceback  # formatters print it below the message
     log.handle(record)
@@ -231,6 +233,8 @@ def describe(entry: Entry, *, counted: bool = False) -> str:
         events.ESCALATED: f"{tool} failed and needs attention{details}",
         events.CALL_FAILED: f"{tool} failed{details}",
         events.CALL_REFUSED: f"{tool} was not run{details}",
+        events.CALL_CANCELLED: f"{tool} was cancelled"
+        + (" and may have acted" if fields.get("effect") == "unknown" else ""),
         events.CALL_LEFT: f"{tool} was still running at the turn's deadline",
         events.EXPLAIN_FAILED: f"explain= failed, and the default text is used{details}",
         events.HANDLER_FAILED: f"the error_handler failed for {tool}, and the built-in one decided{details}",

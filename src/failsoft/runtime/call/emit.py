@@ -13,6 +13,7 @@ from failsoft.observe.sinks.log import is_logged, level_of
 from failsoft.observe.sinks.log import put as log_event
 from failsoft.runtime.call.attempt_result import emit_abandoned
 from failsoft.runtime.call.escalation import Escalations
+from failsoft.runtime.call.event_fields import cancelled_fields
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.tool import Tool
 
@@ -100,22 +101,21 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
     if tool is not None:
         emit_abandoned(log, call, tool)
     passed = isinstance(error, ControlFlow)
-    _end_write(books, call, passed=passed)
+    unknown = not passed and call.may_have_written_now
+    _end_write(books, call, unknown=unknown)
     if call.offer_taken and not call.attempts:
         books.conversations.return_offer(call)
     if call.end_recorded:
         return
     if not passed:  # after control flow the framework itself goes on, and may make the call again
         books.conversations.note_abandoned(call)
-    duration = round((now - call.started) * 1000, 3)
-    log.emit(events.CALL_CANCELLED, call.tool, call, {"attempts": call.attempts, "duration_ms": duration})
+    fields = cancelled_fields(call.attempts, now - call.started, unknown=unknown)
+    log.emit(events.CALL_CANCELLED, call.tool, call, fields)
     log.drain_if_due()
 
 
-def _end_write(books: CallBooks, call: Call, *, passed: bool) -> None:
-    """End the record of a write whose caller has left; ``passed``: its agent framework goes on with the call itself."""
-    wrote = call.tool.is_write or call.write_record is not None
-    unknown = not passed and call.may_have_acted_now and wrote  # its tool may have acted
+def _end_write(books: CallBooks, call: Call, *, unknown: bool) -> None:
+    """End the record of a write whose caller has left; ``unknown``: its tool may have acted."""
     if call.write_record is None or books.ledger is None:
         if unknown:
             books.cases.end_unknown_soon(call, cancelled(started=True))

@@ -95,6 +95,12 @@ def verified_fields(verified: Verified, attempt: int, delay: float, seconds: flo
     return fields
 
 
+def cancelled_fields(attempts: int, duration: float, *, unknown: bool) -> dict[str, Any]:
+    """The fields of a ``CallCancelled``; ``unknown``: the call is a write that may have acted."""
+    fields: dict[str, Any] = {"attempts": attempts, "duration_ms": round(duration * 1000, 3)}
+    return fields | {"effect": "unknown"} if unknown else fields
+
+
 def failed_fields(outcome: Outcome[Any], fault: Fault, safe_to_repeat: bool | None) -> dict[str, Any]:
     """The fields of ``CallFailed``."""
     return {

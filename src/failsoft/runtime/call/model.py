@@ -212,6 +212,11 @@ class Call:
         """True if its tool may have acted, should the call end at this moment: it runs, or it is being verified."""
         return self.is_running or (self.verifying and self.attempts_ended > 0)
 
+    @property
+    def may_have_written_now(self) -> bool:
+        """True if it is a write that may have acted, should the call end at this moment."""
+        return self.may_have_acted_now and (self.tool.is_write or self.write_record is not None)
+
     def begin(self) -> None:
         """Note that the wait for a slot, a thread or a process is over: the tool runs now."""
         self.waiting = False

@@ -10,6 +10,7 @@ from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
 from failsoft.core.model.outcome import Decision, Outcome, Status
 from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
 from failsoft.observe import events
+from failsoft.runtime.call.event_fields import cancelled_fields
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.turn.handle import Handle
 from failsoft.runtime.turn.turn_state import Skipped, TurnState
@@ -52,6 +53,8 @@ def _end_call(
 ) -> None:
     """Record the end of a call that the turn decides on, and give the call its outcome."""
     turn.emit(event_type, handle.tool, handle.id, fields)
+    if handle.call is not None and handle.call.span is not None:
+        handle.call.span.end_early(outcome, event_type, fields)
     turn.resolve(handle, outcome)
 
 
@@ -106,7 +109,8 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
     outcome = _outcome(
         turn, handle, "cancelled", builtin_faults.cancelled(started=_may_have_acted(handle, attempts)), attempts
     )
-    fields = {"attempts": attempts, "duration_ms": round(outcome.duration * 1000, 3)}
+    unknown = handle.call is not None and handle.call.may_have_written_now
+    fields = cancelled_fields(attempts, outcome.duration, unknown=unknown)
     _end_call(turn, handle, outcome, events.CALL_CANCELLED, fields)
     call = None if handle.task is None else handle.full_call()
     if turn.thread is not None and turn.parent is None:
