@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -262,3 +264,120 @@ async def test_t32_words_of_other_languages_say_that_something_was_done(acted: s
         outcome = await rt.call("pay")
         assert outcome.fault is not None
         assert (outcome.fault.effect, outcome.attempts) == (effect, 1)
+
+
+class Redirected:
+    """An answer after a redirect, as httpx and requests keep it."""
+
+    def __init__(self, status: int, *before: int) -> None:
+        self.status_code = status
+        self.headers: dict[str, str] = {}
+        self.history = [Redirected(one) for one in before]
+
+
+def noted(error: Exception, note: str) -> Exception:
+    error.add_note(note)
+    return error
+
+
+def carried() -> Iterator[tuple[str, Exception]]:
+    """Refusals that carry the sign of an effect in another place than their text."""
+    yield "a note", noted(Answered("Too Many Requests", 429), "the order was placed; the receipt was not")
+    yield "a note on a refusal", noted(ConnectionRefusedError(111, "refused"), "payment captured before this")
+    yield "the text of a group", ExceptionGroup("payment captured, but", [Answered("Too Many Requests", 429)])
+    for status, before in itertools.product((401, 404, 429, 503), (301, 302, 303)):
+        answer = Redirected(status, before)
+        yield f"{status} after {before}", make("httpx.HTTPStatusError", f"error {status}", response=answer)
+    yield "a history on the error", make("aiohttp.ClientResponseError", "no", status=404, history=(Redirected(303),))
+    yield "302", Answered("Found", 302)
+    yield "303 in words", RuntimeError("Redirect response '303 See Other' for url 'http://pay.test/'")
+    for status, body in itertools.product((400, 403, 409, 429), BODIES):
+        yield f"{status} {body}", Answered("no", status, body)
+        yield f"{status} {body} as text", Answered("no", status, json.dumps(body))
+    end = ssl.SSLEOFError(8, "EOF occurred in violation of protocol (_ssl.c:2426)")
+    yield "a TLS connection that ended", make("requests.exceptions.SSLError", make("urllib3.exceptions.SSLError", end))
+    yield (
+        "a bulk write",
+        make("elasticsearch.helpers.BulkIndexError", "2 document(s) failed", [{"index": {"status": 429}}]),
+    )
+    yield "replication after a write", make("pymongo.errors.WriteConcernError", "Not enough nodes", code=100)
+    yield "a file without the attribute", OSError(61, "No data available")
+    for text in LEFT_OPEN:
+        yield f"429, {text}", Answered(text, 429)
+        yield f"words: {text}", RuntimeError(f"{text} (429)")
+
+
+BODIES: tuple[Any, ...] = (
+    {"charged": True, "error": "rate limited"},
+    {"ok": True, "error": {"code": "rate_limit_exceeded"}},
+    {"payment": {"status": "captured"}, "error": {"code": "webhook_failed"}},
+    {"state": "SETTLED", "error": "rate"},
+    {"payment_status": "paid"},
+    {"result": "ok"},
+    {"created": ["a"], "failed": [{"id": "b"}]},
+    {"summary": {"succeeded": 2, "failed": 1}},
+    {"data": {"pay": {"id": "p1"}, "print": None}, "errors": [{"message": "no printer"}]},
+)
+LEFT_OPEN = (
+    "commit outcome unknown",
+    "the card may have been charged",
+    "the transfer might already have gone through",
+    "transaction status is unknown",
+    "committed=true error=rate_limited",
+    "Transaction 991 approved; notification failed",
+    "receipt printer refused (payment was taken)",
+    "job started; polling",
+    "1/3 done; rate limit exceeded",
+    "Sent! (receipt: refused)",
+    "deployed v3 — smoke test failed",
+    "200 OK but then",
+    "keepalive watchdog timeout",
+)
+
+
+@virtual
+async def test_t32_an_effect_is_seen_wherever_the_error_carries_it() -> None:
+    wrong = []
+    for name, error in carried():
+        outcome, times = await outcome_of(error)
+        assert outcome.fault is not None
+        if (outcome.fault.effect, times) != ("unknown", 1):
+            wrong.append((name, outcome.fault.effect, outcome.fault.rule, times))
+    assert wrong == []
+
+
+@virtual
+async def test_t32_what_only_resembles_a_sign_of_an_effect_is_none() -> None:
+    refusals = [
+        *(
+            Answered("no", 429, body)
+            for body in (
+                {"ok": False, "error": "ratelimited"},
+                {"charged": False, "error": "declined"},
+                {"data": {"pay": None}, "errors": [{"message": "no"}]},
+                {"data": None, "errors": [{"message": "no"}]},
+                {"created": 0, "failed": 3},
+                {"created": 1_700_000_000, "error": "no"},
+                {"order": {"status": "shipped"}, "error": "cannot cancel"},
+                {"detail": [{"loc": ["body"], "msg": "no", "input": {"paid": True, "status": "paid"}}]},
+            )
+        ),
+        noted(Answered("Too Many Requests", 429), "in row 7 of the input"),
+        make("httpx.HTTPStatusError", "error 429", response=Redirected(429, 307)),
+        *(
+            Answered(text, 429)
+            for text in (
+                "404: the page may have been deleted or moved",
+                "expected 200 OK, got 429",
+                "status is unknown value 'x'",
+                "max 60 requests accepted per minute",
+                "the token may have expired",
+                "field approved: true is required",
+                "username taken, choose another",
+            )
+        ),
+    ]
+    for error in refusals:
+        outcome, _ = await outcome_of(error)
+        assert outcome.fault is not None
+        assert outcome.fault.effect == "none", (error, getattr(error, "body", None))

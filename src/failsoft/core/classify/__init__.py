@@ -227,7 +227,8 @@ def _classify_group(group: BaseException, now: float | None) -> Fault:
     faults = [_classify(leaf, now) for leaf in members]
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
     source = weakest_effect(fault.source for fault in faults)
-    if len(members) >= LEAVES or find_doubt(group, Finding(), _text):  # there may be leaves that were not read
+    unread = len(members) >= LEAVES  # there may be more leaves
+    if unread or find_doubt(group, Finding(), _text) or doubts_text(_text(group), "refused"):
         source = "disputed"
     delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]
     delay, said_by = max(delays, key=itemgetter(0), default=_NO_HINT)

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from failsoft.core.classify.cache import compiled, recalled
+from failsoft.core.classify.success_in_body import shows_success
 
 LENGTH = 16_384  # characters of a body that are parsed
 _NODES = 60
@@ -55,6 +56,7 @@ class Body(NamedTuple):
     delays: list[Any]
     again: list[bool]  # statements whether a retry may succeed
     page: bool = False  # HTML
+    done: bool = False  # it says that something was done
 
 
 _SINGLE = frozenset({str, bytes, int, float, bool, type(None)})
@@ -80,10 +82,14 @@ def read_body(raw: Any) -> Body:
         text = raw[:LENGTH].strip()
         return _read_text(text) if text else EMPTY
     if isinstance(raw, (list, tuple)) or is_mapping(raw):
-        body = make_body()
-        _walk(raw, body)
-        return body
+        return _read_parsed(raw)
     return EMPTY
+
+
+def _read_parsed(root: Any) -> Body:
+    body = make_body()
+    _walk(root, body)
+    return body._replace(done=True) if shows_success(root) else body
 
 
 @recalled
@@ -93,7 +99,7 @@ def _read_text(text: str) -> Body:
         import json
 
         try:
-            _walk(json.loads(text), body)
+            return _read_parsed(json.loads(text))
         except (ValueError, RecursionError):
             read_pairs(text, body)
         return body

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from failsoft.core.classify.contradictions import is_doubted, is_remote_doubt
+from failsoft.core.classify.contradictions import doubts_itself, is_doubted, is_remote_doubt
 from failsoft.core.classify.exception_reader import Evidence, gather, read
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, KindMatch
 from failsoft.core.classify.tables import types
@@ -77,6 +77,8 @@ def examine(error: BaseException, text_of: TextOf) -> Finding:
 def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
     """True if any part of the error or of its causes says that something may have happened."""
     if finding.cut or is_doubted(finding.verdict.kind, list(zip(finding.evidence, finding.texts, strict=True))):
+        return True
+    if any(doubts_itself(link, finding.verdict.kind) for link in (error, *finding.seen.values())):
         return True
     handled = _handled(error)
     return handled is None or any(

@@ -6,7 +6,11 @@ Rules
 - No code and no words make a status harmless that leaves the effect open (500, 502, 504), or that may come after the
   request was forwarded (507, 522).
 - A body whose code or status is a success ("status": "captured") counts like such a status.
-- Words that say that something was done ("payment captured, but …") count like such a status.
+- So do fields of a body ("charged": true), and a refusal at the end of a redirect: the redirect may have been the answer to
+  the request that acted.
+- Words that say that something was done ("payment captured, but …") count like such a status, also in the notes of an
+  exception. So do words that leave it open ("may have been charged", "outcome unknown").
+- Errors of bulk operations, and of replication after a write, are raised when a part was done.
 - An exception that was only being handled (``__context__``) counts only with remote evidence: a status, a remote code, a
   lost connection, a timeout. A cache miss before a refused connection does not count.
 - A more general word for the same event is not a contradiction: a connect timeout is also a timeout.
@@ -21,11 +25,20 @@ from typing import Final
 from failsoft.core.classify import lookup
 from failsoft.core.classify.cache import recalled
 from failsoft.core.classify.evidence_source import UNCONNECTED
-from failsoft.core.classify.exception_reader import Evidence
+from failsoft.core.classify.exception_reader import Evidence, read
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import WEAK_TYPE
 from failsoft.core.classify.phrase_match import find_phrase
-from failsoft.core.classify.tables.acted import ACTED, DONE_STATES, ELSEWHERE, HINTS, UNDONE
+from failsoft.core.classify.tables.acted import (
+    ACTED,
+    DONE_STATES,
+    ELSEWHERE,
+    FLAGGED,
+    HINTS,
+    UNDONE,
+    UNSURE,
+    UNSURE_HINTS,
+)
 from failsoft.core.classify.tables.http import PERHAPS_SENT, by_status
 from failsoft.core.classify.text_reader import LENGTH, Reading
 from failsoft.core.classify.weigh import UNSENT, judge_text
@@ -47,13 +60,26 @@ BEFORE: Final = 60  # characters searched for a negation before the word
 _WORDS: Final = re.compile(r"[a-z]+")
 # Exceptions that are raised only after the request was sent
 _SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
+# Exceptions that are raised when a part was done
+_IN_PART: Final = re.compile(
+    r"\.(?:\w*(?:Bulk|Batch)(?:Index|Write|Insert|Update|Delete|Operation|Execution|Request)?(?:Error|Exception|Failure)"
+    r"|\w*Partial\w*|\w*WriteConcern\w*)$"
+)
+# Raised while connecting, but also while an answer is read
+_PERHAPS_CONNECTED: Final = frozenset({"requests.SSLError", "urllib3.SSLError"})
+_REDIRECTS: Final = (301, 302, 303)  # after these a client asks with GET
+_HOPS: Final = 10
 
 
 def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
     """True if the links of a chain contradict a match of this kind, which claims that nothing happened."""
-    connecting = any(evidence.facts.connecting for evidence, _ in links)
+    connecting = any(
+        evidence.facts.connecting and evidence.facts.names[0] not in _PERHAPS_CONNECTED for evidence, _ in links
+    )
     for evidence, _ in links:
-        if evidence.status in PERHAPS_SENT or _says_success(evidence.codes):
+        if evidence.status in PERHAPS_SENT or evidence.done or _says_success(evidence.codes):
+            return True
+        if any(_IN_PART.search(name) for name in evidence.facts.names):
             return True
         for found, sent in _structured(evidence):
             unsent = connecting and found in UNSENT
@@ -98,7 +124,28 @@ def doubts_text(text: str, kind: str) -> bool:
     phrase = find_phrase(reading.bare, OPEN, firm=True)
     if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
         return True
-    return says_done(reading.bare) or says_done_elsewhere(reading.full)
+    return says_done(reading.bare) or says_done_elsewhere(reading.full) or _leaves_open(reading.full)
+
+
+def doubts_itself(error: BaseException, kind: str) -> bool:
+    """True if the notes of an exception, or the redirects before its answer, contradict a match of this kind."""
+    notes = read(error, "__notes__")
+    if isinstance(notes, list) and any(doubts_text(note, kind) for note in notes[:_HOPS] if isinstance(note, str)):
+        return True
+    for answer in (error, read(error, "response")):
+        history = read(answer, "history")
+        if isinstance(history, (list, tuple)) and any(
+            read(hop, name) in _REDIRECTS for hop in history[:_HOPS] for name in ("status_code", "status")
+        ):
+            return True
+    return False
+
+
+def _leaves_open(words: str) -> bool:
+    """True if the words have a flag that says that something was done, or say that this is not known."""
+    if FLAGGED.search(words):
+        return True
+    return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and UNSURE.search(words) is not None
 
 
 def _says_success(codes: Iterable[tuple[str, object]]) -> bool:

@@ -30,6 +30,7 @@ REFUSALS: Final = UNCONNECTED | frozenset("rate_limited per_minute quota unauthe
 _LOCAL: Final = frozenset("type name text page answer errno winsock exit program sqlite curl".split())
 _NAMES: Final = frozenset({"type", "name"})  # a class named after a refusal counts like its words
 _ERRNOS: Final = frozenset({"errno", "winsock"})
+_NOT_ONLY_NAMES: Final = "ENODATA"  # of a name server, but also of a file's attributes
 # "Connection timed out" may also mean that an established connection got no answer
 _TIMEOUTS: Final = frozenset({"connect_timeout", "lookup_timeout"})
 _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
@@ -38,7 +39,8 @@ _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
 def find_source(verdict: KindMatch) -> Source:
     """Return the source of a match, from its rule and kind."""
     evidence, _, detail = verdict.rule.partition(": ")
-    if verdict.kind in UNCONNECTED and not (evidence in _WORDS | _ERRNOS and verdict.kind in _TIMEOUTS):
+    unsure = evidence in _WORDS | _ERRNOS and (verdict.kind in _TIMEOUTS or detail == _NOT_ONLY_NAMES)
+    if verdict.kind in UNCONNECTED and not unsure:
         return "remote"
     if evidence in _LOCAL:
         return "remote" if evidence in _NAMES and verdict.kind in REFUSALS else "local"

@@ -71,7 +71,7 @@ def roles_of(names: frozenset[str]) -> Roles:
 class Evidence:
     """The evidence in one exception or one text."""
 
-    __slots__ = ("again", "codes", "delays", "facts", "handled", "holders", "inner", "page", "status", "texts")
+    __slots__ = ("again", "codes", "delays", "done", "facts", "handled", "holders", "inner", "page", "status", "texts")
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # facts about the type
@@ -81,6 +81,7 @@ class Evidence:
         self.holders: tuple[Any, ...] = ()  # objects that may carry headers
         self.delays: list[tuple[str, Any]] = []  # retry hints in the body
         self.page = False  # the body is a web page
+        self.done = False  # the body says that something was done
         self.again: bool | None = None  # the error's own statement whether a retry may succeed
         self.inner: list[BaseException] = []  # exceptions that it carries or was raised from
         self.handled: BaseException | None = None  # the exception that was only being handled
@@ -117,6 +118,7 @@ class Evidence:
         self.texts += body.messages
         self.delays += body.delays
         self.page = self.page or body.page
+        self.done = self.done or body.done
         if body.again:
             self.again = body.again[0]
 

@@ -20,11 +20,12 @@ _PAST = (
     "captured charged debited created sent submitted committed transferred booked placed paid posted saved stored written "
     "inserted updated deleted removed published delivered issued refunded processed accepted queued uploaded deployed "
     "applied recorded succeeded completed confirmed shipped withdrawn deposited executed initiated scheduled reserved wired "
-    "credited purchased bought spent tweeted emailed cleared transmitted"
+    "credited purchased bought spent tweeted emailed cleared transmitted approved settled started added launched merged "
+    "activated registered minted"
 ).split()
 # As a code or status of an answer's body ("status": "succeeded"). One that is deleted or removed is no longer there.
-DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent"} | {
-    *("success", "successful", "complete", "done", "settled", "fulfilled", "approved"),
+DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent", "started", "activated", "registered"} | {
+    *("success", "successful", "complete", "done", "fulfilled"),
 }
 _PRESENT = (
     "capturing charging debiting creating sending submitting committing transferring booking placing paying posting saving "
@@ -42,6 +43,9 @@ HINTS = frozenset(
         "partial",
         "partially",
         "done",
+        "taken",
+        "moved",
+        "collected",
         "kept",
         "ok",
         "of",
@@ -56,6 +60,7 @@ _CONTRAST = r"(?:(?:but|however|although|though|yet|then|except|while|whereas|an
 _BE = r"(?:(?:was|were|is|are|has|have|had|got|been|already|successfully|fully|partially|not|never|no|the) ){0,4}"
 
 _BEFORE = r"(?:first|1st|original|previous|earlier) (?:error|attempt|request|try|call|post|response)"
+_THIS = r"(?:this|that|it)(?: error| failure)?(?:[.,;:)\n]|\Z)"
 _LOST = r"\b(?:reset|timed out|time-?out|closed|lost|aborted|broken pipe)\b"
 
 ACTED = re.compile(
@@ -65,15 +70,32 @@ ACTED = re.compile(
     rf"(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b|{_DONE} |{_DOING}\b)"
     rf"|[;,.:] (?:and )?(?:the |your |an? )?(?:first )?{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
     rf"|\bpartial(?:ly)? (?:succe|complet|appl|failure)"
-    rf"|(?:^|[.;\n] ?)(?:{'|'.join(_PAST)})\b(?: [^\n.;:,]{{1,40}})?(?:[;.,] ?|: (?=\w{{1,24}} ))(?=[\w(])"  # "charged $50; …"
-    rf"|\b[1-9]\d{{0,6}} ?(?:of|/) ?[1-9]\d{{0,6}} {_THING}\b"
+    rf"|(?:^|[.;\n] ?)(?:{'|'.join(_PAST)})\b(?: [^\n.;:,]{{1,40}})?(?:[;.,!] ?| ?[–—] ?|: (?=\w{{1,24}} ))(?=[\w(])"  # "charged $50; …"
+    rf"|\b[1-9]\d{{0,6}} ?(?:of|/) ?[1-9]\d{{0,6}} (?:{_THING}|done|{'|'.join(_PAST)})\b"
+    rf"|\b(?:payments?|money|funds|amounts?|deposits?|fees?) {_BE}(?:taken|moved|collected)\b|\brequest {_BE}accepted\b"
     rf"|\b(?:[1-9]\d{{0,6}}|some|several) (?:{_THING} )?(?:was |were |have been )?(?:{'|'.join(_PAST)})\b"
-    rf"|\bwhile polling\b|\balready (?:paid|charged|sent|booked|captured)\b"
-    rf"|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
+    rf"|\b{_THING} {_BE}{_DONE} before {_THIS}|\bwhile polling\b|\balready (?:paid|charged|sent|booked|captured)\b"
+    rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
 )
 UNDONE = re.compile(
     r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
-    r"|must|should|would|will|may|if|unless|until|before|invalid|duplicate|too many|0)\b"
+    r"|must|should|would|will|may|if|unless|until|before(?! (?:this|that|it)(?: error| failure)?(?:[.,;:)\n]|\Z))|invalid|duplicate|too many|0|expected|instead)\b"
+)
+# "committed=true", "'charged': True", read with the quotation marks
+FLAGGED = re.compile(
+    rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"']?(?:true|yes)\b(?! (?:is |was )?(?:required|expected|needed))"
+)
+# Words that leave the effect open: said so, or a connection that was lost in the middle of a call
+UNSURE_HINTS = frozenset(
+    "unknown uncertain unclear indeterminate doubt may might could keepalive removed closing reading".split()
+)
+UNSURE = re.compile(
+    r"\b(?:outcome|result|effect|(?:payment|transaction|transfer|commit|order|write) (?:status|state))(?: of [\w -]{1,40})? "
+    r"(?:is |was |remains )?"
+    r"(?:unknown|uncertain|unclear|indeterminate|in doubt)\b|\bin[- ]doubt transaction"
+    r"|\b(?:may|might|could)(?: or may not| still| already)* have (?:already )?(?:been )?"
+    rf"(?:{'|'.join(word for word in _PAST if word not in ('deleted', 'removed'))}|gone through|taken effect|happened|occurred)\b"
+    r"|\bkeepalive (?:watchdog|ping)|\bstream removed\b|\btransport is closing\b|\berror reading from server\b"
 )
 
 # Per language: words for the action, for its denial, and for "but"

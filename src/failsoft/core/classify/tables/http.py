@@ -159,9 +159,10 @@ REASONS = {
     529: "site is overloaded",
 }
 
-# Statuses whose kind has no effect, and which can come after the request was carried out or sent on: 507 and 508 in the middle
-# of it (RFC 4918, RFC 5842), 522 also when the origin does not acknowledge the request, 599 for whatever went wrong.
-PERHAPS_SENT = frozenset({507, 508, 522, 599})
+# Statuses whose kind has no effect, and which can come after the request was carried out or sent on: 302 and 303 lead from a
+# form that was accepted to its result (RFC 9110, 15.4.4), 507 and 508 come in the middle of it (RFC 4918, RFC 5842), 522
+# also when the origin does not acknowledge the request, 599 for whatever went wrong.
+PERHAPS_SENT = frozenset({302, 303, 507, 508, 522, 599})
 
 # As classes are named: InternalServer(Error), TooManyRequests. A RequestTimeout is the client's own, as a rule.
 NAMED = {
