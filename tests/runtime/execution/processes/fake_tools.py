@@ -50,6 +50,11 @@ def pause(seconds: float) -> int:
     return os.getpid()
 
 
+def wait_for(path: str) -> None:
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
 def surroundings() -> dict[str, Any]:
     """What a worker finds itself in."""
     return {

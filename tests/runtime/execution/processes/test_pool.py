@@ -248,9 +248,13 @@ def test_a_handler_that_raises_does_not_break_the_call(bench: Bench, caplog: pyt
 
 
 def test_starting_a_worker_is_not_tool_time(fresh: Make) -> None:
-    reply = fresh().run(fake_tools.pause, 0.0, timeout=0.05)  # a start takes longer than that
-    assert reply.kind == "value"
-    assert reply.duration < 0.05
+    shares = []
+    for _ in range(3):  # the best counts: other programs use this machine too
+        began = time.monotonic()
+        reply = fresh().run(fake_tools.pause, 0.0, timeout=30)
+        assert reply.kind == "value"
+        shares.append(reply.duration / (time.monotonic() - began))
+    assert min(shares) < 0.5
 
 
 def test_at_the_deadline_the_worker_is_dead(bench: Bench) -> None:
@@ -335,17 +339,17 @@ def test_a_spare_worker_stands_ready(fresh: Make) -> None:
     assert eventually(lambda: len(family(made.workers)) == 3)
 
 
-def test_calls_run_side_by_side_up_to_the_limit(fresh: Make) -> None:
+def test_calls_run_side_by_side_up_to_the_limit(fresh: Make, tmp_path: Path) -> None:
     made = fresh(spare=0, limit=3)
     made.run(fake_tools.echo, 1)
     with ThreadPoolExecutor(9) as threads:
-        jobs = [threads.submit(made.run, fake_tools.pause, 0.15, timeout=5) for _ in range(9)]
-        assert eventually(lambda: made.workers.counts.waiting == 6, 2)
+        jobs = [threads.submit(made.run, fake_tools.wait_for, str(tmp_path / "go"), timeout=60) for _ in range(9)]
+        assert eventually(lambda: made.workers.counts.waiting == 6, 30)
         assert made.workers.counts[:2] == (3, 3)
+        (tmp_path / "go").touch()
         replies = [job.result() for job in jobs]
     assert {reply.kind for reply in replies} == {"value"}
     assert len({reply.pid for reply in replies}) == 3
-    assert all(reply.duration < 1 for reply in replies)  # without the time in line
 
 
 def test_waiting_in_line_is_not_tool_time_and_a_kill_frees_a_place(fresh: Make) -> None:
