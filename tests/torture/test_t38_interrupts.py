@@ -285,7 +285,9 @@ def test_t38_an_interrupt_inside_asyncio_harms_no_later_call(
     gc.collect()
     assert number > 100
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
-    assert sorted(waits)[number * 9 // 10 - 1] < PATIENCE  # interrupted calls are not waited for until patience runs out
+    assert (
+        sorted(waits)[number * 9 // 10 - 1] < PATIENCE
+    )  # interrupted calls are not waited for until patience runs out
 
 
 @pytest.mark.parametrize("parts", [("/asyncio/",), ("execution/deadline.py", "call/running.py")])

@@ -51,7 +51,7 @@ def pause(seconds: float) -> int:
 
 
 def wait_for(path: str) -> None:
-    while not os.path.exists(path):
+    while not Path(path).exists():
         time.sleep(0.01)
 
 
