@@ -21,6 +21,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from threading import get_ident
+from types import CoroutineType
 from typing import Any
 
 MOST_ABANDONED = 64
@@ -206,6 +207,8 @@ class ThreadPool:
                 if job.outer is not None:
                     self._go_on(job)
                 following = self._take(bell)
+            if job.abandoned and isinstance(job.value, CoroutineType):
+                job.value.close()  # nobody will await it, and Python would warn
             job.done(job)
             job = following  # an idle thread must not keep the last value alive
 
