@@ -6,17 +6,28 @@ import math
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
-from typing import Any, Literal, NewType, Optional, TypeVar, Union
+from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypedDict, TypeVar, Union
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from failsoft.core.model.argument_types import Misfit, Richer, reader
 
 T = TypeVar("T")
 UserId = NewType("UserId", int)
+
+
+class Line(TypedDict):
+    amount: int
+    note: NotRequired[Annotated[str, "what for"]]
+
+
+class Bill(TypedDict, total=False):
+    lines: list[Line]
+
+
 THING = object()
 
 FITS: list[tuple[Any, Any]] = [
@@ -57,6 +68,11 @@ FITS: list[tuple[Any, Any]] = [
     (list[int], (1, 2)),
     (dict[str, int], {"a": THING}),
     (tuple[int, int], (1, 2)),
+    (Line, {"amount": 4, "note": "a", "more": [1]}),  # a key that is not declared stays
+    (Line, {"amount": THING}),
+    (Line, THING),
+    (Line | None, None),
+    (Bill, {}),
 ]
 
 
@@ -89,6 +105,10 @@ CONVERTED: list[tuple[Any, Any, Any]] = [
     (dict[int, str], {"1": "a"}, {1: "a"}),
     (list[tuple[int, int]], [[1, 2]], [(1, 2)]),
     (set[str] | None, ["a"], {"a"}),
+    (Line, {"amount": "4", "more": "4"}, {"amount": 4, "more": "4"}),
+    (Bill, {"lines": [{"amount": "4"}]}, {"lines": [{"amount": 4}]}),
+    (list[Annotated[int, "how many"]], ["4"], [4]),
+    (Annotated[int, Field(description="how many")] | None, "4", 4),
 ]
 
 
@@ -138,6 +158,14 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (set[int], [[1]], "x[0] must be an integer, not an array."),
     (set, [[1]], "x must be an array of plain values, not an array."),
     (list[int] | None, [1, "b"], "x[1] must be an integer, not a text."),
+    (Line, {"amount": "forty"}, "x.amount must be an integer, not a text."),
+    (Line, {"amount": 4, "note": 5}, "x.note must be a text, not a number."),
+    (Line, {"note": "a"}, "x must be an object with amount, not an object."),
+    (Line, [1], "x must be an object, not an array."),
+    (Bill, {"lines": [{"amount": 4}, {"amount": True}]}, "x.lines[1].amount must be an integer, not true."),
+    (list[Annotated[int, "how many"]], [True], "x[0] must be an integer, not true."),
+    (Annotated[int, Field(description="how many")], True, "x must be an integer, not true."),
+    (Annotated[bool, Field(description="sure?")] | None, "yes", "x must be true or false or null, not a text."),
 ]
 
 
@@ -151,7 +179,8 @@ def test_a_value_that_does_not_fit_is_reported_with_its_path(annotation: Any, va
 
 
 @pytest.mark.parametrize(
-    "annotation", [Decimal, bytes, complex, Literal[b"a"], "Forward", 5, list[Decimal], Decimal | None]
+    "annotation",
+    [Decimal, bytes, complex, Literal[b"a"], "Forward", 5, list[Decimal], Decimal | None, Annotated[int, Field(gt=0)]],
 )
 def test_richer_annotations_are_left_to_others(annotation: Any) -> None:
     with pytest.raises(Richer):

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, Unpack
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from tests.fakes import ONCE, real
 
 from failsoft import ManifestError, Outcome, Runtime
@@ -249,6 +249,66 @@ async def test_pydantic_reads_what_needs_it() -> None:
     told = await send(take, **{**sent, "order": {"id": "x"}, "colour": "blue", "count": 0, "note": 5})
     assert "Invalid: order, colour, count, note." in told
     assert "order: id: Input should be a valid integer" in told
+
+
+class Booking(BaseModel, strict=True):
+    day: date
+    guests: set[str]
+    people: int
+
+
+class Stay(TypedDict, total=False):
+    nights: int
+    since: date
+
+
+@real
+async def test_a_strict_model_accepts_dates_and_sets_from_json() -> None:
+    async def take(bookings: list[Booking]) -> Any:
+        return bookings
+
+    sent = {"day": "2026-11-17", "guests": ["Ann"], "people": 2}
+    assert await send(take, bookings=[sent]) == [Booking(day=date(2026, 11, 17), guests={"Ann"}, people=2)]
+    told = await send(take, bookings=[sent, {**sent, "people": "2"}])
+    assert told.endswith("bookings[1]: people: Input should be a valid integer.")
+
+
+@real
+async def test_a_limited_type_is_converted_like_the_type_itself() -> None:
+    async def take(count: Annotated[int, Field(gt=0)], many: list[Annotated[int, Field(gt=0)]]) -> Any:
+        return count, many
+
+    assert await send(take, count="4", many=[1, 2.0]) == (4, [1, 2])
+    told = await send(take, count=True, many=["1_000"])
+    assert "count must be an integer, not true. many[0] must be an integer, not a text." in told
+    assert "count: Input should be greater than 0. many[1]: Input should" in await send(take, count=-1, many=[1, 0])
+
+
+@real
+async def test_a_validator_of_the_users_own_gets_only_values_as_they_were_sent() -> None:
+    async def take(count: Annotated[int, BeforeValidator(lambda sent: {"forty": 40}[sent])]) -> Any:
+        return count
+
+    assert await send(take, count="forty") == 40
+
+
+@real
+async def test_the_fields_of_a_typed_dict_are_checked() -> None:
+    async def take(stay: Stay) -> Any:
+        return stay
+
+    assert await send(take, stay={"nights": "2", "since": "2026-11-17"}) == {"nights": 2, "since": date(2026, 11, 17)}
+    assert "stay.nights must be an integer" in await send(take, stay={"nights": "two"})
+    assert "stay.since: Input should be a valid date" in await send(take, stay={"since": "soon"})
+
+
+@real
+async def test_keywords_typed_by_a_typed_dict_are_checked() -> None:
+    async def take(**stay: Unpack[Stay]) -> Any:
+        return stay
+
+    assert await send(take, nights="2", since="2026-11-17") == {"nights": 2, "since": date(2026, 11, 17)}
+    assert "nights must be an integer" in await send(take, nights="two")
 
 
 @real

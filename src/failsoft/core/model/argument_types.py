@@ -2,13 +2,14 @@
 
 Rules
 -----
-- Supported: ``str int float bool None``, ``list tuple set frozenset dict`` and their abstract classes, ``Optional``,
-  unions, ``Literal``, ``Any``, ``object``, type variables, new types and aliases. ``reader`` raises ``Richer`` for any
-  other annotation, which needs a library.
+- Supported: ``str int float bool None``, ``list tuple set frozenset dict`` and their abstract classes, ``TypedDict``,
+  ``Optional``, unions, ``Literal``, ``Any``, ``object``, type variables, new types, aliases, and ``Annotated`` that only
+  describes. Any other annotation needs a library: ``reader`` passes it to ``other``, or raises ``Richer``. A union with
+  such a member is passed on as a whole.
 - A value is converted only without loss: ``"40"`` and ``40.0`` become the integer 40, ``"true"`` becomes ``True``, an
   array becomes a tuple or a set. A boolean is not a number; a number is not a text.
 - A union first looks for a member that accepts the value unchanged, and converts only if there is none.
-- An object that is not JSON passes unchanged, also inside a container.
+- An object that is not JSON passes unchanged, also inside a container. So do keys that a ``TypedDict`` does not declare.
 - A value that needs no conversion is returned as the same object.
 """
 
@@ -20,7 +21,7 @@ import typing
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, NewType, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, NewType, TypeVar, Union, get_args, get_origin
 
 JSON = frozenset({NoneType, bool, int, float, str, list, dict})
 
@@ -31,6 +32,7 @@ _EXACT = 2**53  # the largest range in which a float represents every integer
 _ARRAYS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable, abc.Reversible, abc.Container)
 _SETS = (set, frozenset, abc.Set, abc.MutableSet)
 _OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
+_CONTAINERS = (tuple, *_ARRAYS, *_SETS, *_OBJECTS)
 _ALIAS = getattr(typing, "TypeAliasType", None)  # since Python 3.12
 
 
@@ -49,12 +51,16 @@ class Misfit(ValueError):
 
     def at(self, step: str | int) -> Misfit:
         """The same misfit, with a path from the container around it."""
-        return Misfit(self.wanted, self.value, (step, *self.path))
+        self.path = (step, *self.path)
+        return self
 
     def explain(self, name: str) -> str:
         """Say what is wrong with the argument ``name``."""
-        place = name + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
-        return f"{place} must be {self.wanted}, not {describe(self.value)}."
+        return f"{self.place(name)} must be {self.wanted}, not {describe(self.value)}."
+
+    def place(self, name: str) -> str:
+        """Say where in the argument ``name`` the value is."""
+        return name + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
 
 
 class Reader(NamedTuple):
@@ -73,32 +79,52 @@ def describe(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def reader(annotation: Any) -> Reader | None:
-    """The reader for this annotation; None if every value fits. Raises ``Richer`` for an unsupported annotation."""
+Other = Callable[[Any], Reader | None]
+
+
+def reader(annotation: Any, other: Other | None = None) -> Reader | None:
+    """The reader for this annotation; None if every value fits. ``other`` reads annotations that are not supported."""
     annotation = _plain(annotation)
     if annotation in (Any, object) or isinstance(annotation, TypeVar):
         return None
     if annotation is None or annotation in _SCALARS:
         return _SCALARS[annotation or NoneType]
+    try:
+        return _compound(annotation, other)
+    except Richer:
+        if other is None:
+            raise
+        return other(annotation)
+
+
+def _compound(annotation: Any, other: Other | None) -> Reader | None:
     origin, members = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return _literal(members)
     if origin in (Union, UnionType):
         return _union([reader(member) for member in members])
     kind = origin or annotation
+    inner = [reader(member, other) for member in members if member is not Ellipsis] if kind in _CONTAINERS else []
     if kind is tuple:
-        return _tuple(members, fixed=origin is not None)
+        return _tuple(inner, fixed=origin is not None and members[-1:] != (Ellipsis,))
     if kind in _ARRAYS:
-        return _array(list, reader(members[0]) if members else None)
+        return _array(list, *inner)
     if kind in _SETS:
-        return _array(frozenset if kind is frozenset else set, reader(members[0]) if members else None)
+        return _array(frozenset if kind is frozenset else set, *inner)
     if kind in _OBJECTS:
-        return _object(*(reader(member) for member in members or (Any, Any)))
+        return _object(*inner)
+    if origin is None and _is_typed_dict(annotation):
+        return _typed_dict(annotation, other)
     raise Richer(annotation)
 
 
+def _is_typed_dict(annotation: Any) -> bool:
+    """True for a ``TypedDict``, of ``typing`` or of ``typing_extensions``."""
+    return isinstance(annotation, type) and issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")
+
+
 def _plain(annotation: Any) -> Any:
-    """Resolve new types and aliases."""
+    """Resolve new types and aliases, and remove what only describes."""
     while True:
         if isinstance(annotation, NewType):
             annotation = annotation.__supertype__
@@ -106,12 +132,35 @@ def _plain(annotation: Any) -> Any:
             annotation = annotation.__value__
         elif annotation is typing.LiteralString:
             return str
+        elif _describes_only(annotation):
+            annotation = get_args(annotation)[0]
         else:
             try:
                 hash(annotation)
             except TypeError:
                 raise Richer(annotation) from None
             return annotation
+
+
+def _describes_only(annotation: Any) -> bool:
+    """True for ``Required``, ``NotRequired`` and ``ReadOnly``, and for ``Annotated`` with nothing but descriptions."""
+    if get_origin(annotation) is Annotated:
+        return all(map(_is_description, annotation.__metadata__))
+    return bool(_qualifier(annotation))
+
+
+def _qualifier(annotation: Any) -> str:
+    """Return ``Required``, ``NotRequired`` or ``ReadOnly`` if that is what surrounds the type of a field."""
+    name: str = getattr(get_origin(annotation), "_name", None) or ""
+    return name if name in ("Required", "NotRequired", "ReadOnly") else ""
+
+
+def _is_description(note: Any) -> bool:
+    """True for a note in ``Annotated`` that does not restrict values: a text, ``Doc``, pydantic's ``Field`` without limits."""
+    kind = type(note).__name__
+    if kind == "FieldInfo":
+        return not getattr(note, "metadata", True) and getattr(note, "discriminator", None) is None
+    return isinstance(note, str) or kind == "Doc"
 
 
 # --- one value ------------------------------------------------------------------------------------------------------------
@@ -207,7 +256,7 @@ def _either(words: Iterable[str]) -> str:
 # --- containers -----------------------------------------------------------------------------------------------------------
 
 
-def _array(make: type, items: Reader | None) -> Reader:
+def _array(make: type, items: Reader | None = None) -> Reader:
     def read(value: Any, strict: bool) -> Any:
         if value.__class__ is not list:
             if value.__class__ in JSON:
@@ -226,10 +275,9 @@ def _array(make: type, items: Reader | None) -> Reader:
     return Reader("an array", frozenset({list}) if make is list and items is None else frozenset(), read)
 
 
-def _tuple(members: tuple[Any, ...], *, fixed: bool) -> Reader:
-    if not fixed or members[-1:] == (Ellipsis,):
-        return _array(tuple, reader(members[0]) if members else None)
-    readers = [reader(member) for member in members]
+def _tuple(readers: Sequence[Reader | None], *, fixed: bool) -> Reader:
+    if not fixed:
+        return _array(tuple, *readers)
     wanted = f"an array of {len(readers)}"
 
     def read(value: Any, strict: bool) -> Any:
@@ -242,7 +290,7 @@ def _tuple(members: tuple[Any, ...], *, fixed: bool) -> Reader:
     return Reader(wanted, frozenset(), read)
 
 
-def _object(keys: Reader | None, values: Reader | None) -> Reader:
+def _object(keys: Reader | None = None, values: Reader | None = None) -> Reader:
     def read(value: Any, strict: bool) -> Any:
         if value.__class__ is not dict:
             if value.__class__ in JSON:
@@ -264,6 +312,40 @@ def _object(keys: Reader | None, values: Reader | None) -> Reader:
 
     plain = keys is None and values is None
     return Reader("an object", frozenset({dict}) if plain else frozenset(), read)
+
+
+def _typed_dict(annotation: Any, other: Other | None) -> Reader:
+    hints = typing.get_type_hints(annotation, include_extras=True)
+    fields = {name: reader(hint, other) for name, hint in hints.items()}
+    required = [name for name, hint in hints.items() if _is_required(hint, name in annotation.__required_keys__)]
+
+    def read(value: Any, strict: bool) -> Any:
+        if value.__class__ is not dict:
+            if value.__class__ in JSON:
+                raise Misfit("an object", value)
+            return value
+        missing = [name for name in required if name not in value]
+        if missing:
+            raise Misfit(f"an object with {', '.join(missing)}", value)
+        made = {}
+        for name, item in value.items():
+            each = fields.get(name)
+            try:
+                made[name] = item if each is None else each.read(item, strict)
+            except Misfit as misfit:
+                raise misfit.at(str(name)) from None
+        return value if all(made[name] is item for name, item in value.items()) else made
+
+    return Reader("an object", frozenset(), read)
+
+
+def _is_required(hint: Any, by_default: bool) -> bool:
+    """True if the field must be given. ``__required_keys__`` is wrong where annotations are text (PEP 563)."""
+    marks = {_qualifier(hint)}
+    while _qualifier(hint) or get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+        marks.add(_qualifier(hint))
+    return "NotRequired" not in marks and (by_default or "Required" in marks)
 
 
 def _all_exact(values: Iterable[Any], items: Reader) -> bool:

@@ -39,7 +39,7 @@ def admit(rt: InPlaceServices, call: Call, step: Admit) -> Ticket | Fault:
     tool, health = candidate.tool, candidate.health
     fault = check_availability(rt, call, tool)
     if fault is None and tool is not call.tool and not candidate.attempts.made:
-        fault = tool.misfit(call.args, call.arguments(rt.time, tool), typed=call.typed)
+        fault = tool.misfit(call.args, call.sent_arguments(rt.time, tool), typed=call.typed)
     if fault is None and tool.health.holds:
         fault = check_rate_hold(rt, call, tool)
     if fault is not None:

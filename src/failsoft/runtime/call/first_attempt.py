@@ -20,7 +20,7 @@ def misfit_result(rt: MisfitServices, call: Call) -> AttemptResult | None:
         tool.unavailable_fault is not None or conversations.is_unavailable(call, tool) or conversations.find_loop(call)
     ):
         return None
-    fault = tool.misfit(call.args, call.arguments(rt.time, tool), typed=call.typed)
+    fault = tool.misfit(call.args, call.sent_arguments(rt.time, tool), typed=call.typed)
     return None if fault is None else AttemptResult(call.started, call.started, fault=fault, entered=False)
 
 

@@ -327,6 +327,13 @@ class Call:
             checked = tool.argument_check(kwargs)
             if isinstance(checked, dict):  # else they do not fit, and the tool is not run
                 kwargs = checked
+        return self._with_key(rt, tool, kwargs)
+
+    def sent_arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
+        """Return the same arguments as they were sent. Checks need these: a validator may refuse its own result."""
+        return self._with_key(rt, tool, self.kwargs)
+
+    def _with_key(self, rt: KeySource, tool: Tool, kwargs: dict[str, Any]) -> dict[str, Any]:
         parameter = tool.options.key_parameter
         if parameter is None or parameter in kwargs:
             return kwargs

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import typing
 from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Unpack, get_args, get_origin
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.argument_types import JSON, Misfit, Reader, Richer, reader
@@ -20,6 +21,7 @@ from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
+_VALIDATES = "__get_pydantic_core_schema__"  # method of pydantic's validators, and of types like them
 _ALL: frozenset[type] = frozenset()  # means every class
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
@@ -31,7 +33,11 @@ def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -
     readers: dict[str, Reader] = {}
     others: Reader | None = None  # for ``**kwargs``
     for parameter in () if signature is None else signature.parameters.values():
-        made = None if parameter.kind in _UNNAMED else _reader(_resolve(fn, parameter))
+        annotation = Any if parameter.kind in _UNNAMED else _resolve(fn, parameter)
+        if get_origin(annotation) is Unpack:  # **kwargs of a TypedDict
+            readers |= _typed_keywords(*get_args(annotation))
+            continue
+        made = _reader(annotation)
         if parameter.kind is parameter.VAR_KEYWORD:
             others = made
         elif made is not None:
@@ -63,8 +69,6 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
                 made[name] = value if each is None else each.read(value, False)
             except Misfit as misfit:
                 wrong[name] = misfit.explain(name)
-            except _Refused as refused:
-                wrong[name] = f"{name}: {refused}."
         if wrong:
             return builtin_faults.bad_arguments(invalid=wrong, detail=" ".join(wrong.values()))
         return given if all(made[name] is value for name, value in given.items()) else made
@@ -105,47 +109,75 @@ def _resolve(fn: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 def _reader(annotation: Any) -> Reader | None:
     try:
-        return reader(_undocumented(annotation))
-    except Richer:
-        return _rich_reader(annotation)
+        return reader(annotation, _rich_reader)
     except Exception:  # the annotation is not a type
         return None
 
 
-def _undocumented(annotation: Any) -> Any:
-    """Return the type inside an ``Annotated`` that only adds descriptions."""
-    if get_origin(annotation) is Annotated:
-        bare, *notes = get_args(annotation)
-        if all(isinstance(note, str) for note in notes):
-            return bare
-    return annotation
+def _typed_keywords(typed_dict: Any) -> dict[str, Reader]:
+    try:
+        hints = typing.get_type_hints(typed_dict, include_extras=True)
+    except Exception:  # names that cannot be found
+        return {}
+    return {name: made for name, hint in hints.items() if (made := _reader(hint)) is not None}
 
 
-class _Refused(Exception):
+class _Refused(Misfit):
     """pydantic's objections to a value."""
+
+    def explain(self, name: str) -> str:
+        return f"{self.place(name)}: {self.wanted}."
 
 
 def _rich_reader(annotation: Any) -> Reader | None:
+    """Read with pydantic. A limited type, such as ``Annotated[int, Gt(0)]``, is first read like the type itself."""
     from pydantic import TypeAdapter, ValidationError  # start-up: few annotations need it
 
     try:
         adapter: Any = TypeAdapter(annotation)
     except Exception:  # an unsupported class, or names that cannot be resolved
         return None
+    first = _limited_type(annotation)
 
-    def read(value: Any, strict: bool) -> Any:  # noqa: ARG001
+    def read(value: Any, strict: bool) -> Any:
         if value.__class__ not in JSON:
             return value
+        if first is not None:
+            value = first.read(value, strict)
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
             if not _is_json(value):
                 return value
-            raise _Refused("; ".join(map(_describe, error.errors(include_url=False, include_input=False)))) from None
+            refusal = error
         except Exception as error:  # raised by a user's validator
-            raise _Refused(f"it could not be read: {type(error).__name__}") from None
+            raise _Refused(f"it could not be read: {type(error).__name__}", value) from None
+        try:
+            return adapter.validate_json(json.dumps(value))  # strict models accept dates and sets from JSON only
+        except ValidationError as error:
+            refusal = error
+        except Exception:  # deeply nested, for instance
+            pass
+        problems = refusal.errors(include_url=False, include_input=False)
+        raise _Refused("; ".join(map(_describe, problems)), value)
 
     return Reader(str(annotation), frozenset(), read)
+
+
+def _limited_type(annotation: Any) -> Reader | None:
+    """Return the reader of the simple type inside an ``Annotated`` that only limits values.
+
+    None for any other annotation, and if a validator may want the value as it is.
+    """
+    if get_origin(annotation) is not Annotated:
+        return None
+    notes = [part for note in annotation.__metadata__ for part in (note, *(getattr(note, "metadata", None) or ()))]
+    if any(hasattr(note, _VALIDATES) or getattr(note, "discriminator", None) for note in notes):
+        return None
+    try:
+        return reader(get_args(annotation)[0])
+    except Richer:
+        return None
 
 
 def _describe(problem: Mapping[str, Any]) -> str:
