@@ -90,7 +90,7 @@ def rates(scrapes: list[Scrape], name: str, **labels: str) -> list[float]:
 def panels(scrapes: list[Scrape]) -> list[tuple[str, str, dict[str, list[float]]]]:
     """Title, unit and lines of each panel."""
     attempts = rates(scrapes, "failsoft_tool_attempts_total", tool="flight_search")
-    calls = rates(scrapes, "failsoft_tool_calls_total", tool="flight_search")
+    repeated = rates(scrapes, "failsoft_tool_attempts_total", tool="flight_search", kind="failed_with_retry")
     states = {"open": 2.0, "half_open": 1.0}
     circuit = [
         sum(
@@ -100,7 +100,7 @@ def panels(scrapes: list[Scrape]) -> list[tuple[str, str, dict[str, list[float]]
         for scrape in scrapes
     ]
     return [
-        ("Amplification: attempts per call of flight_search", "", {"flight_search": [a / c if c else 0 for a, c in zip(attempts, calls, strict=True)], "1.1": [1.1] * len(scrapes)}),
+        ("Amplification: attempts per call of flight_search", "", {"flight_search": [a / (a - r) if a > r else 0 for a, r in zip(attempts, repeated, strict=True)], "1.1": [1.1] * len(scrapes)}),
         ("Circuit of flight_search: 0 closed, 1 half-open, 2 open", "", {"flight_search": circuit}),
         ("Fallbacks per second, errors per second", "", {"flight_search to flight_cache": rates(scrapes, "failsoft_fallback_total"), "UNAVAILABLE": rates(scrapes, "failsoft_tool_errors_total", code="UNAVAILABLE")}),
         ("Unknown effects of pay, total", "", {"pay": [total(scrape, "failsoft_effect_unknown_total", tool="pay") for scrape in scrapes]}),

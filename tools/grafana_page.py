@@ -55,21 +55,31 @@ def quantile(share: float) -> str:
 
 
 def amplification(window: str, where: str = "") -> str:
-    """Attempts per call, by tool; refused and skipped calls have no attempts and do not count."""
-    ran = '{outcome!~"refused|skipped"}' if not where else '{tool=~"$tool",outcome!~"refused|skipped"}'
-    return f"sum by (tool) (rate({{ATTEMPTS}}{where}[{window}])) / sum by (tool) (rate({{CALLS}}{ran}[{window}]))"
+    """Attempts per call, by tool. Of all attempts for one call, only the last is not followed by a retry.
+
+    Calls are not counted: a fallback makes attempts for the calls of another tool.
+    """
+    last = where.replace("}", ',kind!="failed_with_retry"}') or '{kind!="failed_with_retry"}'
+    return f"sum by (tool) (rate({{ATTEMPTS}}{where}[{window}])) / sum by (tool) (rate({{ATTEMPTS}}{last}[{window}]))"
+
+
+def recent(series: str, window: str, where: str = "") -> str:
+    """How much each series of a counter has grown. ``increase`` does not see the value with which a series begins."""
+    return (
+        f"({{{series}}}{where} unless {{{series}}}{where} offset {window}) or increase({{{series}}}{where}[{window}])"
+    )
 
 
 STATES = {"0": "closed", "1": "half-open", "2": "open"}
 PANELS = (
     Panel(
         "Unknown effects", "Writes that may have happened: a person has to find out.", "stat", "short", 6,
-        (Query(f"sum(increase({{EFFECT_UNKNOWN}}{WHERE}[$__range]))", "calls"),),
-        {"thresholds": [("green", None), ("red", 1)]},
+        (Query(f"sum({recent('EFFECT_UNKNOWN', '$__range', WHERE)})", "calls"),),
+        {"thresholds": [("green", None), ("red", 0.5)], "decimals": 0},
     ),
     Panel(
         "Open circuits", "Tools whose circuit is open now.", "stat", "short", 6,
-        (Query('sum({BREAKER_STATE}{tool=~"$tool",state="open"})', "circuits"),),
+        (Query('sum(max by (tool) ({BREAKER_STATE}{tool=~"$tool",state="open"}))', "circuits"),),
         {"thresholds": [("green", None), ("red", 1)]},
     ),
     Panel(
@@ -153,14 +163,14 @@ RULES = (
         "Retries add more than a fifth to the load of the service behind it. Look for its most frequent error code.",
     ),
     Alert(
-        "FailsoftUnknownEffect", "sum by (tool) (increase({EFFECT_UNKNOWN}[15m])) > 0", "0m", "page",
-        "A call of {{ $labels.tool }} may have acted although it failed",
+        "FailsoftUnknownEffect", f"sum by (tool) ({recent('EFFECT_UNKNOWN', '15m')}) > 0", "0m", "page",
+        "A call of {{ $labels.tool }} failed or was cancelled, and may have acted",
         "Find out whether it did, before anyone repeats it. `failsoft trace` has the calls with effect: unknown.",
     ),
     Alert(
-        "FailsoftBreakerOpen", 'max by (tool) ({BREAKER_STATE}{state="open"}) == 1', "5m", "warning",
-        "The circuit of {{ $labels.tool }} has been open for 5 minutes",
-        "Calls are refused, or go to fallbacks. Probes keep failing.",
+        "FailsoftBreakerOpen", 'max by (tool) ({BREAKER_STATE}{state=~"open|half_open"}) == 1', "5m", "warning",
+        "The circuit of {{ $labels.tool }} has not been closed for 5 minutes",
+        "Calls are refused, or go to fallbacks. Probes fail, or there are no calls that could be probes.",
     ),
     Alert(
         "FailsoftRetryBudgetExhausted", "min by (tool) ({BUDGET}) < 0.05", "5m", "warning",
@@ -192,6 +202,8 @@ def expand(query: str) -> str:
 def _panel(panel: Panel, id: int, x: int, y: int) -> dict[str, Any]:
     steps = [{"color": color, "value": value} for color, value in panel.more.get("thresholds", [("green", None)])]
     defaults: dict[str, Any] = {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}}
+    if "decimals" in panel.more:
+        defaults["decimals"] = panel.more["decimals"]
     if panel.more.get("stack"):
         defaults["custom"] = {"stacking": {"mode": "normal"}, "fillOpacity": 30}
     if "mappings" in panel.more:

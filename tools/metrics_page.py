@@ -115,7 +115,9 @@ runtime.
 - No series has a tenant, a thread, an id or the text of an error.
 - The metrics of the specification keep their names, so their type is *unknown* in Prometheus, where counters end in `_total`.
 - `failsoft_tool_attempts_total`: with `failed_with_retry` a retry followed the attempt; `successful_with_retry` was one. Attempts
-  divided by calls is the amplification: 1 without retries.
+  divided by those without `failed_with_retry` is the amplification: 1 without retries.
+- A call that still runs at its turn's deadline counts as `timed_out`, and once more when it ends by itself. Its duration is counted
+  once, until the deadline.
 - Calls count for the tool that was asked for; a refused call counts for the last tool that refused it. Attempts count for the
   tool that ran.
 """

@@ -197,6 +197,29 @@ def test_runtimes_of_one_provider_are_added_up_also_when_one_was_closed() -> Non
     assert measured.values("failsoft.tool.calls") == {("search", "succeeded", "none"): 2}
 
 
+def test_a_gauge_of_several_runtimes_is_the_one_that_needs_attention() -> None:
+    measured = Measured()
+    broken, disabled, well = measured.runtime(), measured.runtime(), measured.runtime()
+    for rt, step in ((broken, DOWN), (disabled, "found"), (well, "found")):
+        rt.add(Scripted(step), id="search", read_only=True, retry=ONCE, breaker={"failure_threshold": 1})
+    broken.call_sync("search")
+    disabled.disable("search", "maintenance")
+    assert ("search", "open") in measured.values("failsoft.breaker.state")
+    assert ("search",) not in measured.values("failsoft.tool.available")
+    inside: list[Any] = []
+
+    async def count() -> None:
+        inside.append(measured.values("failsoft.tool.running"))
+
+    async def outer() -> None:
+        await well.call("count")
+
+    broken.add(outer, id="count", read_only=True)
+    well.add(count, read_only=True)
+    asyncio.run(broken.call("count"))  # type: ignore[arg-type]
+    assert inside == [{("count",): 2.0}]
+
+
 def test_a_meter_provider_of_another_type_is_refused() -> None:
     with pytest.raises(ManifestError, match="meter_provider: expected a MeterProvider of OpenTelemetry, got 3"):
         OpenTelemetry(meter_provider=3)  # type: ignore[arg-type]

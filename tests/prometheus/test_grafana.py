@@ -27,7 +27,8 @@ for one in DEFINITIONS:
         SERIES[one.prometheus_name + suffix] = (one, {*one.label_names, *(["le"] if suffix == "_bucket" else [])})
 
 FUNCTIONS = {"sum", "min", "max", "rate", "increase", "histogram_quantile", "topk", "vector"}
-WORDS = {"by", "or"}
+WORDS = {"by", "or", "unless", "offset", "m", "__range"}
+BEGUN = re.compile(r"(failsoft_\w+(?:\{[^}]*\})?) unless \1 offset (\S+)\) or increase\(\1\[\2\]\)")
 SELECTOR = re.compile(r"(\bfailsoft_\w+)(?:\{([^}]*)\})?(?:\[([^\]]*)\])?")
 
 
@@ -48,7 +49,7 @@ def faults(query: str) -> list[str]:
                 found += [f"{label} is never {each}" for each in value.split("|") if each not in values]
         if window and not re.search(rf"(rate|increase)\({name}", query):
             found.append(f"{name} has a range and no rate")
-        if (definition.kind != "gauge" and not definition.own_name) != bool(window):
+        if (definition.kind != "gauge" and not definition.own_name) != bool(window) and not BEGUN.search(query):
             found.append(f"{name} is a {definition.kind}")
     have = [SERIES[name][1] for name, _, _ in SELECTOR.findall(query) if name in SERIES]
     for labels in re.findall(r"by \(([^)]*)\)", query):
@@ -79,6 +80,7 @@ def test_a_query_uses_existing_series_and_labels(query: str) -> None:
         "sum by (thread) (rate(failsoft_tool_calls_total[5m]))",
         "sum(rate(failsoft_tool_calls_total[5m])",
         "sum(failsoft_tool_calls_total)",
+        "sum((failsoft_tool_calls_total unless failsoft_orphans offset 5m) or increase(failsoft_tool_calls_total[5m]))",
         "sum(failsoft_orphans[5m])",
         "summ(failsoft_orphans)",
         "sum({CALLS})",
@@ -131,6 +133,27 @@ def test_there_is_an_alert_for_each_promised_case() -> None:
     assert "failsoft_retry_budget_ratio" in found["FailsoftRetryBudgetExhausted"]["expr"]
     for rule in RULES:
         assert rule["annotations"].keys() == {"summary", "description"}
+
+
+def test_amplification_is_about_attempts_only_so_that_fallbacks_do_not_look_like_retries() -> None:
+    queries = [rule["expr"] for rule in RULES if rule["alert"] == "FailsoftAmplification"]
+    queries += [query for title, query, _ in SHOWN if title == "Amplification" and "failsoft" in query]
+    assert len(queries) == 2
+    for query in queries:
+        assert {name for name, _, _ in SELECTOR.findall(query)} == {"failsoft_tool_attempts_total"}
+        assert 'kind!="failed_with_retry"' in query.partition(" / ")[2]
+
+
+def test_an_effect_with_which_a_series_begins_is_seen() -> None:
+    queries = [query for query in QUERIES if "failsoft_effect_unknown_total" in query]
+    assert len(queries) == 2
+    for query in queries:
+        assert BEGUN.search(query)
+
+
+def test_a_circuit_that_is_probed_again_and_again_does_not_reset_the_alert() -> None:
+    (query,) = [rule["expr"] for rule in RULES if rule["alert"] == "FailsoftBreakerOpen"]
+    assert 'state=~"open|half_open"' in query
 
 
 def test_the_files_are_what_the_generator_writes() -> None:

@@ -5,15 +5,16 @@ Rules
 - Durations are recorded from the event stream, on a delivery thread. Counters and gauges are read from the runtime when a
   reader of the SDK collects them, in that reader's thread. Calls do neither.
 - Every attribute has a bounded set of values; ``label`` maps names that no tool has to ``_unknown``.
-- Several runtimes of one provider share their instruments: counters are added up. The counters of a runtime that was closed
-  stay in the sums.
+- Several runtimes of one provider share their instruments: counters are added up, and so are the gauges that count attempts
+  and calls. Of the others, the value that needs attention is reported: the lowest budget, the open circuit. Rates and means
+  cannot be added up; they are those of the latest runtime. The counters of a runtime that was closed stay in the sums.
 - Without a provider, nothing is counted.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,16 @@ from opentelemetry.metrics import CallbackOptions, Observation
 from failsoft._version import __version__
 from failsoft.core.model.fault import Code
 from failsoft.observe import events
-from failsoft.observe.metric_definitions import BUCKETS, CALL_DURATION, DEFINITIONS, MetricDefinition
+from failsoft.observe.metric_definitions import (
+    AVAILABLE,
+    BREAKER_STATE,
+    BUCKETS,
+    BUDGET,
+    CALL_DURATION,
+    DEFINITIONS,
+    SPECIFIED,
+    MetricDefinition,
+)
 from failsoft.otel import names
 from failsoft.runtime.event_counts import EventCounts
 
@@ -153,10 +163,24 @@ class _Meter:
         found = dict(self._past.get(definition.name, {}))
         for source in self._sources:
             for key, value in source.read().get(definition.name, {}).items():
-                found[key] = found.get(key, 0.0) + value if definition.kind == "counter" else value
+                found[key] = _combined(definition, found.get(key), value)
         return [Observation(value, dict(key)) for key, value in found.items()]
 
 
+def _combined(definition: MetricDefinition, before: float | None, value: float) -> float:
+    """The value for several runtimes with a tool of the same id."""
+    if before is None or definition in _MEANS:
+        return value
+    chosen = _CHOSEN.get(definition.name)
+    return before + value if chosen is None else chosen(before, value)
+
+
+_MEANS = tuple(one for one in SPECIFIED if one.kind == "gauge")
+_CHOSEN: dict[str, Callable[[float, float], float]] = {
+    BUDGET.name: min,
+    AVAILABLE.name: min,
+    BREAKER_STATE.name: max,
+}
 _OBSERVED = {one.name: one for one in DEFINITIONS if one.source == "runtime"}
 _METERS: WeakKeyDictionary[MeterProvider, _Meter] = WeakKeyDictionary()
 _GLOBAL: list[_Meter] = []  # of the global provider, whichever it is

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200  # characters of a tool's id in a label
 MOST_FALLBACKS = 20  # fallbacks of one tool with series of their own
 _STATES: tuple[CircuitState, ...] = get_args(CircuitState)
+_TRANSITIONS: tuple[tuple[CircuitState, CircuitState], ...] = (
+    ("closed", "open"),
+    ("open", "half_open"),
+    ("half_open", "closed"),
+    ("half_open", "open"),
+)
 _SEVERITY: tuple[CircuitState, ...] = ("closed", "half_open", "open")
 _COUNTED = {  # metrics that are one of the runtime's counters
     defined.REFUSALS: "refused_count",
@@ -144,7 +150,8 @@ class SampleReader:
         values.add(defined.EFFECT_UNKNOWN, metrics.unknown_effects, label)
         for at, (used, amount) in enumerate([*metrics.fallbacks.items()]):
             values.add(defined.FALLBACKS, amount, label, self.label(used) if at < MOST_FALLBACKS else OTHER_TOOL)
-        for (before, after), amount in [*metrics.transitions.items()]:
+        usual = {} if label == UNKNOWN_TOOL else dict.fromkeys(_TRANSITIONS, 0)
+        for (before, after), amount in (usual | metrics.transitions).items():
             values.add(defined.BREAKER_TRANSITIONS, amount, label, before, after)
 
     @staticmethod
