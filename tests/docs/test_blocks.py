@@ -15,7 +15,7 @@ WITH_BLOCKS = [page for page in PAGES if read_blocks(page)]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=named)
-def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("FAILSOFT_STORE", "COLUMNS", "FORCE_COLOR"):

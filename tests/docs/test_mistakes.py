@@ -143,7 +143,7 @@ RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("mistake", "wrong", "right"), RUNTIMES, ids=[right or wrong for _, wrong, right in RUNTIMES])
-def test_runtimes_and_manifests(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+def test_mistakes_with_runtimes_and_manifests_are_answered(mistake: Callable[[], Any], wrong: str, right: str) -> None:
     holds(refusal(mistake), wrong, right)
 
 
@@ -158,13 +158,13 @@ def test_two_tools_of_one_name() -> None:
     assert rt.call_sync("get_price").value == "Paris"
 
 
-def test_two_lambdas() -> None:
+def test_two_lambdas_need_ids() -> None:
     rt = Runtime()
     rt.add(lambda: 1)
     holds(refusal(lambda: rt.add(lambda: 2)), "there is a tool of this id already", 'give it one with id="…"')
 
 
-def test_methods_of_two_objects() -> None:
+def test_methods_of_two_objects_need_ids() -> None:
     class Client:
         def get_page(self) -> None: ...
 
@@ -174,7 +174,7 @@ def test_methods_of_two_objects() -> None:
     holds(refusal(lambda: rt.add(Client().get_page)), "there is a tool of this id already", "replace=True")
 
 
-def test_two_partials() -> None:
+def test_two_different_partials_need_ids() -> None:
     rt = Runtime()
     rt.add(partial(get_price, "Rome"))
     rt.add(partial(get_price, "Rome"))
@@ -368,7 +368,7 @@ TURNS: list[tuple[Body, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "wrong", "right"), TURNS, ids=[body.__name__ for body, _, _ in TURNS])
-def test_turns(body: Body, wrong: str, right: str) -> None:
+def test_mistakes_with_turns_are_answered(body: Body, wrong: str, right: str) -> None:
     async def mistake() -> None:
         rt = runtime()
         async with rt.turn() as turn:
@@ -420,7 +420,7 @@ def test_a_forgotten_await_is_named_by_python() -> None:
         ("get_price", ["Rome"], "mapping", "list"),
     ],
 )
-def test_calls_by_name(tool: str, args: Any, wrong: str, right: str) -> None:
+def test_mistakes_with_calls_by_name_are_answered(tool: str, args: Any, wrong: str, right: str) -> None:
     outcome = runtime().call_sync(tool, args)
     assert outcome.fault is not None
     assert (outcome.status, outcome.fault.effect) == ("failed", "none")
@@ -463,7 +463,7 @@ def test_a_runtime_made_outside_of_virtual_time(caplog: pytest.LogCaptureFixture
         ("nowhere.yaml", "nowhere.yaml: cannot be read", "No such file"),
     ],
 )
-def test_plans(plan: Any, wrong: str, right: str) -> None:
+def test_mistakes_in_plans_are_answered(plan: Any, wrong: str, right: str) -> None:
     holds(refusal(lambda: runtime().run_plan(plan)), wrong, right)
 
 
@@ -485,7 +485,7 @@ def test_plans(plan: Any, wrong: str, right: str) -> None:
         (["classify"], "Missing argument 'TEXT'", "failsoft classify --help"),
     ],
 )
-def test_the_command_line(
+def test_mistakes_on_the_command_line_are_answered(
     command: list[str], wrong: str, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -528,7 +528,7 @@ def middleware_without_runtime() -> None:
         (lambda: run_tool_calls("rt", []), "'rt' is not a Runtime", "run_tool_calls(rt,"),  # type: ignore[arg-type]
     ],
 )
-def test_adapters(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+def test_mistakes_with_adapters_are_answered(mistake: Callable[[], Any], wrong: str, right: str) -> None:
     said = refusal(mistake)
     assert said != "silent"
     holds(said, wrong, right)
@@ -905,8 +905,8 @@ MORE_TURNS: list[tuple[Body, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "wrong", "right"), MORE_TURNS, ids=[body.__name__ for body, _, _ in MORE_TURNS])
-def test_more_turns(body: Body, wrong: str, right: str) -> None:
-    test_turns(body, wrong, right)
+def test_more_mistakes_with_turns_are_answered(body: Body, wrong: str, right: str) -> None:
+    test_mistakes_with_turns_are_answered(body, wrong, right)
 
 
 def test_handles_are_compared_with_each_other_and_with_none() -> None:

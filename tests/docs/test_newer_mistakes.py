@@ -143,7 +143,7 @@ MANIFESTS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("manifest", "wrong", "right"), MANIFESTS, ids=[wrong for _, wrong, _ in MANIFESTS])
-def test_manifests(manifest: dict[str, Any], wrong: str, right: str) -> None:
+def test_mistakes_in_manifests_are_answered(manifest: dict[str, Any], wrong: str, right: str) -> None:
     said = refusal(lambda: Runtime(manifest))
     assert wrong in said
     assert right in said
@@ -199,7 +199,9 @@ RUNTIMES: list[tuple[Callable[[], Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("mistake", "wrong", "right"), RUNTIMES, ids=[wrong for _, wrong, _ in RUNTIMES])
-def test_runtimes(mistake: Callable[[], Any], wrong: str, right: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_with_runtimes_are_answered(
+    mistake: Callable[[], Any], wrong: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("FAILSOFT_TOKEN", raising=False)
     monkeypatch.delenv("FAILSOFT_TOKEN_FILE", raising=False)
     said = refusal(mistake)
@@ -271,7 +273,7 @@ COMMANDS: list[tuple[list[str], int, str, str]] = [
 @pytest.mark.parametrize(
     ("command", "code", "wrong", "right"), COMMANDS, ids=[" ".join(command) for command, _, _, _ in COMMANDS]
 )
-def test_commands(
+def test_mistakes_with_commands_are_answered(
     command: list[str], code: int, wrong: str, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

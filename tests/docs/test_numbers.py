@@ -59,7 +59,7 @@ SAID: list[tuple[str, str, object, object]] = [
 @pytest.mark.parametrize(
     ("page", "sentence", "number", "said"), SAID, ids=[f"{page}: {words}" for page, words, *_ in SAID]
 )
-def test_a_number(page: str, sentence: str, number: object, said: object) -> None:
+def test_numbers_in_sentences_agree_with_the_code(page: str, sentence: str, number: object, said: object) -> None:
     text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
     assert sentence in text, "the sentence has changed: change it here too"
     assert number == said, f"{page} says: {sentence}"

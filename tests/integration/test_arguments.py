@@ -18,11 +18,11 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("given", ["", "  ", "{}", "null", None, {}])
-def test_none(given: Any) -> None:
+def test_missing_arguments_are_an_empty_mapping(given: Any) -> None:
     assert read_arguments(given) == {}
 
 
-def test_some() -> None:
+def test_arguments_may_be_json_text_or_a_mapping() -> None:
     assert read_arguments('{"people": 4}') == {"people": 4}
     assert read_arguments({"people": 4}) == {"people": 4}
 
@@ -36,7 +36,7 @@ def test_some() -> None:
         (4, "They must be one JSON object, not int."),
     ],
 )
-def test_unreadable(given: Any, says: str) -> None:
+def test_unreadable_arguments_are_a_fault_without_effect(given: Any, says: str) -> None:
     for fault in (read_arguments(given), find_misfit(SCHEMA, given)):
         assert isinstance(fault, Fault)
         assert (fault.rule, fault.effect) == ("bad_arguments", "none")
@@ -53,7 +53,7 @@ def test_unreadable(given: Any, says: str) -> None:
         ('{"people": 4, "day": "Monday", "x": 1}', "Invalid: arguments. Additional properties are not allowed"),
     ],
 )
-def test_misfits(given: str, says: str) -> None:
+def test_misfits_name_the_arguments(given: str, says: str) -> None:
     fault = find_misfit(SCHEMA, given)
     assert fault is not None
     assert says in fault.message

@@ -34,7 +34,7 @@ def test_three_slashes_are_relative_and_four_absolute() -> None:
     assert open_store("memory:", wall=wall) is None
 
 
-def test_options() -> None:
+def test_an_address_may_have_options() -> None:
     store = opened("sqlite:///a.db?synchronous=full&max_age=1h30m&max_size=2MB")
     assert (store._synchronous, store._max_age, store._max_size) == ("full", 5400.0, 2_000_000)
     plain = opened("sqlite:///a.db")

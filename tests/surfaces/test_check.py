@@ -45,7 +45,7 @@ def check(*args: str, manifest: str | None = GOOD, **plans: str) -> Result:
     return CliRunner().invoke(cli, ["check", *args])
 
 
-def test_nothing_to_say() -> None:
+def test_a_sound_manifest_has_no_findings() -> None:
     result = check()
     assert (result.exit_code, result.stdout) == (0, "failsoft.yaml: ok\n")
 
@@ -85,7 +85,7 @@ def test_plans_are_held_against_the_manifest() -> None:
     assert "other.yaml:1:" in result.stdout
 
 
-def test_a_plan_alone() -> None:
+def test_a_plan_can_be_checked_alone() -> None:
     result = check("plan.yaml", manifest=None, plan="calls: [{tool: search}]")
     assert (result.exit_code, result.stdout) == (0, "plan.yaml: ok\n")
     Path("plans").mkdir()
@@ -117,7 +117,7 @@ def test_a_plan_that_is_given_for_a_manifest() -> None:
     assert "plan.yaml:1:1: error: this is a plan, it lists calls" in result.stdout
 
 
-def test_as_json() -> None:
+def test_findings_can_be_read_as_json() -> None:
     result = check("--json", manifest=BAD)
     assert result.exit_code == 1
     said = json.loads(result.stdout)

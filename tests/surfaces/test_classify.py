@@ -20,7 +20,7 @@ def test_classify_prints_the_fault_and_its_rule() -> None:
         assert words in result.stdout
 
 
-def test_a_permanent_error() -> None:
+def test_a_permanent_error_is_not_retried() -> None:
     result = CliRunner().invoke(cli, ["classify", "401 Unauthorized"])
     assert result.stdout.startswith("UNAUTHENTICATED  permanent, tool_misconfigured\n")
     assert "retry        does not help" in result.stdout
@@ -32,7 +32,7 @@ def test_as_json_it_is_the_fault() -> None:
     assert json.loads(result.stdout) == classify("429 Too Many Requests").to_dict()
 
 
-def test_standard_input() -> None:
+def test_a_text_may_come_from_standard_input() -> None:
     result = CliRunner().invoke(cli, ["classify", "-", "--json"], input="connection refused\n")
     assert json.loads(result.stdout) == classify("connection refused").to_dict()
     result = CliRunner().invoke(cli, ["classify", "-"], input=b"\xff\xfe" + b"x" * 1_000_000)

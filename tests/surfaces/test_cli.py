@@ -67,7 +67,7 @@ def test_every_option_says_what_it_is_for(option: click.Option) -> None:
     assert not option.help.startswith("["), "a default alone says nothing"
 
 
-def test_the_version() -> None:
+def test_the_version_is_printed() -> None:
     assert invoke("--version").stdout == f"failsoft {failsoft.__version__}\n"
 
 
@@ -102,7 +102,7 @@ def test_wrong_use_is_reported_as_json_with_the_json_option() -> None:
 @pytest.mark.parametrize(
     ("shell", "sign"), [("bash", "complete -o"), ("zsh", "#compdef failsoft"), ("fish", "complete")]
 )
-def test_completion_scripts(shell: str, sign: str) -> None:
+def test_every_shell_has_a_completion_script(shell: str, sign: str) -> None:
     result = invoke("completion", shell)
     assert result.exit_code == 0
     assert sign in result.stdout

@@ -36,7 +36,7 @@ def test_init_overwrites_files_only_with_force(tmp_path: Path) -> None:
     assert "tools:" in mine.read_text()
 
 
-def test_as_json(tmp_path: Path) -> None:
+def test_written_files_are_listed_as_json(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["init", "--json", str(tmp_path)])
     assert json.loads(result.stdout) == {
         "written": [str(tmp_path / "failsoft.yaml"), str(tmp_path / "failsoft.schema.json")]

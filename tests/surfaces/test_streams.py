@@ -62,7 +62,7 @@ def test_a_turn_finishes_even_if_standard_output_is_closed(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("args", [WHY, (*WHY, "--json")], ids=["words", "json"])
-def test_a_full_disk(args: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported_in_one_line(args: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = run(*args, stdout=full.fileno())
     assert (done.returncode, done.stderr) == (
@@ -119,7 +119,7 @@ def test_data_is_never_changed() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "good"), [("utf-8", True), ("UTF8", True), ("ascii", False), ("no such", False)])
-def test_encodings(encoding: str, good: bool) -> None:
+def test_only_utf8_counts_as_able_to_encode_everything(encoding: str, good: bool) -> None:
     class Stream:
         pass
 
@@ -131,7 +131,7 @@ def test_encodings(encoding: str, good: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("args", [WHY, ("trace", "show", "--trace", "example")], ids=["why", "show"])
-def test_narrow_terminals(args: tuple[str, ...]) -> None:
+def test_narrow_terminals_raise_no_error(args: tuple[str, ...]) -> None:
     for columns in ("40", "20"):
         done = run(*args, COLUMNS=columns, PYTHONIOENCODING="utf-8")
         assert done.returncode == 0

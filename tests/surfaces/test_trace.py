@@ -62,7 +62,7 @@ def store(tmp_path: Path) -> str:
     return address
 
 
-def test_list(store: str) -> None:
+def test_list_shows_turns_with_status_and_duration(store: str) -> None:
     turns = data("list", "--store", store)
     assert [(turn["turn_id"], turn["thread"], turn["ended"]) for turn in turns] == [
         ("two", None, True),
@@ -77,7 +77,7 @@ def test_list(store: str) -> None:
     assert [turn["turn_id"] for turn in data("list", "--limit", "1", "--store", store)] == ["two"]
 
 
-def test_show(store: str) -> None:
+def test_show_draws_a_turn_and_lists_its_events(store: str) -> None:
     shown = invoke("show", "one", "--store", store)
     assert shown.exit_code == 0
     assert "search-1: search failed: Connection reset by peer; trying again in" in shown.stdout
@@ -88,7 +88,7 @@ def test_show(store: str) -> None:
     assert invoke("show", "three", "--store", store).exit_code == 1
 
 
-def test_tail(store: str) -> None:
+def test_tail_shows_the_latest_events(store: str) -> None:
     latest = data("tail", "-n", "3", "--store", store)
     assert [event["tool_id"] for event in latest] == ["plain"] * 3
     everything = data("tail", "-n", "100000", "--store", store)
@@ -101,7 +101,7 @@ def test_tail(store: str) -> None:
     assert data("tail", "-n", "0", "--store", store) == []
 
 
-def test_tail_follows(store: str, tmp_path: Path) -> None:
+def test_tail_follows_new_events_until_it_is_stopped(store: str, tmp_path: Path) -> None:
     program = subprocess.Popen(
         [sys.executable, "-m", "failsoft", "trace", "tail", "-f", "-n", "1", "--json", "--store", store],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -122,7 +122,7 @@ def test_tail_follows(store: str, tmp_path: Path) -> None:
     assert (next_one["turn_id"], next_one["event_type"]) == ("three", "TurnStarted")
 
 
-def test_export(store: str, tmp_path: Path) -> None:
+def test_export_writes_events_or_a_page(store: str, tmp_path: Path) -> None:
     lines = invoke("export", "one", "--store", store).stdout
     assert {json.loads(line)["turn_id"] for line in lines.splitlines()} == {"one"}
     everything = invoke("export", "all", "--store", store).stdout.splitlines()
@@ -153,12 +153,12 @@ def test_export(store: str, tmp_path: Path) -> None:
         (("prune", "--size", "much"), "--size"),
     ],
 )
-def test_wrong_use(store: str, args: tuple[str, ...], said: str) -> None:
+def test_wrong_use_is_answered_with_a_hint(store: str, args: tuple[str, ...], said: str) -> None:
     result = invoke(*args, "--store", store)
     assert (result.exit_code, said in result.output) == (2, True)
 
 
-def test_replay(store: str, tmp_path: Path) -> None:
+def test_replay_repeats_recorded_decisions(store: str, tmp_path: Path) -> None:
     told = data("replay", "one", "--store", store)
     assert (told["same"], told["different"], told["untold"]) == (True, 0, 0)
     assert {decision["recorded"]["strategy"] for decision in told["decisions"]} == {"retry", "escalate"}
@@ -229,7 +229,7 @@ def test_a_file_that_is_no_store_is_not_pruned(tmp_path: Path) -> None:
     assert (tmp_path / "diary.db").read_text().startswith("dear diary")
 
 
-def test_prune(store: str, tmp_path: Path) -> None:
+def test_prune_deletes_old_events(store: str, tmp_path: Path) -> None:
     assert data("prune", "--older-than", "1h", "--store", store)["dropped"] == 0
     assert data("prune", "--most", "12", "--store", store)["dropped"] > 0
     assert len(data("tail", "-n", "100", "--store", store)) == 12

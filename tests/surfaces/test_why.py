@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> str:
     return address
 
 
-def test_the_example() -> None:
+def test_the_example_is_explained() -> None:
     result = invoke("why", "--trace", "example")
     assert result.exit_code == 0
     assert "\n".join(line.rstrip() for line in result.stdout.splitlines()) == snapshot("""\
@@ -165,7 +165,7 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     assert (tmp_path / "diary.db").read_text().startswith("dear diary")
 
 
-def test_trace_files(tmp_path: Path) -> None:
+def test_trace_files_can_be_explained(tmp_path: Path) -> None:
     lines = record_example.PLACE.read_text()
     assert invoke("why", "--trace", "-", stdin=lines).exit_code == 0
     cut = invoke("why", "--trace", "-", stdin=lines[:-30])

@@ -66,7 +66,7 @@ def test_then_replaces_the_last_step() -> None:
         ("599", HttpError, "599 Server Error"),
     ],
 )
-def test_words(word: str, kind: type[Exception], message: str) -> None:
+def test_every_word_is_a_known_failure(word: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         FaultPlan(word).wrap(search)("PAR")
     assert type(caught.value) is kind

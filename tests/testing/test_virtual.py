@@ -22,7 +22,7 @@ async def sleep_and_tell(seconds: float) -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_around_asyncio_run() -> None:
+def test_loops_made_inside_virtual_time_are_virtual() -> None:
     with virtual_time() as clock:
         assert asyncio.run(sleep_and_tell(HOUR)) == HOUR
         assert asyncio.run(sleep_and_tell(1)) == clock.time() == HOUR + 1  # one clock for all the loops in the body
@@ -159,7 +159,7 @@ def test_two_threads_do_not_meet_each_others_clock() -> None:
     assert asyncio.new_event_loop is before
 
 
-def test_the_runtimes_clock() -> None:
+def test_a_runtime_lives_by_the_virtual_clock() -> None:
     assert clocks.current() == clocks.Clock(time.monotonic, time.time, time.sleep)
     with virtual_time() as clock:
         monotonic, wall, sleep = clocks.current()

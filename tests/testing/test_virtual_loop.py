@@ -87,7 +87,7 @@ def test_a_timer_that_sets_itself_again_until_its_time_has_come_ends(start: floa
     assert run(main) < 10
 
 
-def test_nested_timeouts() -> None:
+def test_nested_timeouts_fire_in_order() -> None:
     async def main(clock: VirtualClock) -> list[float]:
         seen = []
         with pytest.raises(TimeoutError):
@@ -106,7 +106,7 @@ def test_nested_timeouts() -> None:
     assert run(main) == [3.0, 10.0, 15.0]
 
 
-def test_task_groups() -> None:
+def test_task_groups_run_in_virtual_time() -> None:
     async def fail(after: float) -> None:
         await asyncio.sleep(after)
         raise ValueError(after)

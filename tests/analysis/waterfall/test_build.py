@@ -110,7 +110,7 @@ def test_events_beside_an_attempt_add_no_rows() -> None:
     assert [(row.id, row.attempts) for row in made.rows] == [("a", 1)]
 
 
-def test_plain_data() -> None:
+def test_a_waterfall_can_be_written_as_plain_data() -> None:
     made = turn(ok("a", 0.5, 2.25, primary="p", tool="q")).to_dict()
     assert made["rows"][0]["segments"] == [{"kind": "ok", "tool": "q", "start": 0.5, "end": 2.25, "text": ""}]
     assert (made["rows"][0]["tool"], made["rows"][0]["via"], made["duration"]) == ("p", "q", 10.0)

@@ -56,7 +56,7 @@ async def test_calls_side_by_side_and_one_after_the_other() -> None:
 
 
 @virtual
-async def test_a_retry() -> None:
+async def test_retries_and_their_waits_are_drawn() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(1, DOWN), Takes(1, DOWN), Takes(2, "ok")), id="search", retry=STEADY, read_only=True)
     async with rt.turn() as turn:
@@ -72,7 +72,7 @@ async def test_a_retry() -> None:
 
 
 @virtual
-async def test_a_fallback() -> None:
+async def test_fallbacks_are_drawn_in_the_row_of_their_call() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(1, DOWN)), id="search", retry=ONCE, fallbacks=["mirror", "cache"], read_only=True)
     rt.add(Scripted(Takes(1, DOWN)), id="mirror", retry=ONCE)
@@ -143,7 +143,7 @@ async def test_a_cascade_names_its_root() -> None:
 
 
 @virtual
-async def test_a_deadline() -> None:
+async def test_the_deadline_is_drawn_with_what_it_cut_off() -> None:
     rt = Runtime()
     rt.add(Scripted(Takes(1, "ok")), id="quick")
     rt.add(Scripted(Takes(6, "late")), id="slow")

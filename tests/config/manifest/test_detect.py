@@ -23,7 +23,7 @@ from failsoft.errors import ManifestError
         ("", None),
     ],
 )
-def test_kinds(text: str, kind: str | None) -> None:
+def test_manifests_and_plans_are_told_apart_by_their_keys(text: str, kind: str | None) -> None:
     assert find_kind(text) == kind
 
 

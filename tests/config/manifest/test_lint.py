@@ -11,7 +11,7 @@ def found(manifest, plan=None, **options):
     return [f"{problem.severity} {problem}" for problem in check(loaded, plan, **options)]
 
 
-def test_nothing_to_say():
+def test_a_sound_manifest_has_no_findings():
     assert found("tools: {a: {read_only: true, fallbacks: [b]}, b: {idempotent: false}}") == []
 
 

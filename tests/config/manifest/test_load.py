@@ -132,7 +132,7 @@ def test_s_layers_durations_as_text_and_as_milliseconds(written, meant):
     assert options(f"tools: {{a: {{cooldown: {{cooldownDuration: {written}}}}}}}").breaker.timeout == meant
 
 
-def test_our_own_example():
+def test_the_example_of_the_design_is_read():
     manifest = example_of("design_3")
     assert manifest.version == 1
     assert manifest.turn == TurnOptions(timeout="5m", on_timeout="leave")
@@ -292,13 +292,13 @@ def test_a_command_may_have_an_empty_argument():
     assert tool.entrypoint == Command(argv=["grep", ""])
 
 
-def test_memory():
+def test_the_memory_can_be_off_in_two_spellings():
     assert load("memory: act").memory == "act"
     assert load('memory: "off"').memory == "off"
     assert load("memory: false").memory == "off"
 
 
-def test_policies():
+def test_policies_are_read_with_all_conditions():
     manifest = load(
         """
         policies:
@@ -604,7 +604,7 @@ def test_a_layer_holds_only_the_given_options():
     }
 
 
-def test_one_option():
+def test_one_option_may_set_several_fields():
     assert parse_option("retry_policy", {"max_attempts": 3}) == {"retry": RetryOptions(max_attempts=3)}
     assert parse_option(
         "errorHandling", {"fallbacks": [{"nodeId": "b"}], "cooldown": {"minConsecutiveFailures": 2}}

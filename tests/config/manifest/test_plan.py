@@ -46,7 +46,7 @@ def calls(*written):
     return load_plan({"calls": list(written)}).calls
 
 
-def test_a_plan():
+def test_a_plan_is_read_with_its_references_and_places():
     flights, prices, hotels, weather = Ref("flights"), "prices", Ref("hotels"), "weather"
     plan = load_plan(TRAVEL, name="p.yaml")
     assert plan == Plan(
@@ -83,7 +83,7 @@ def test_references_are_filled_with_values_and_nothing_else_is_touched():
     }
 
 
-def test_json_and_mappings():
+def test_plans_may_be_json_or_mappings():
     written = {"timeout": "5m", "calls": [{"id": "a", "tool": "x", "args": {"n": 1e3, "no": "no"}}]}
     assert load_plan(json.dumps(written)).calls[0].args == load_plan(written).calls[0].args == {"n": 1000.0, "no": "no"}
     assert load_plan({"timeoutMs": 500, "calls": [{"tool": "x", "dependsOn": []}]}).timeout == 0.5

@@ -64,7 +64,7 @@ def told(outcome: Outcome[Any]) -> str:
 # --- every category, every audience --------------------------------------------------------------------------------
 
 
-def test_unavailable() -> None:
+def test_a_missing_tool_is_explained_to_each_reader() -> None:
     missing = builtin_faults.unknown_tool("flight_search", ["flight_search_backup"])
     assert told(failed(missing, attempts=0)) == snapshot("""\
 user: This capability isn’t available in this deployment yet.
@@ -79,7 +79,7 @@ To do: Register or install the tool (its id, its import path, its program), or t
 """)
 
 
-def test_misconfigured() -> None:
+def test_a_misconfigured_tool_is_explained_to_each_reader() -> None:
     denied = fault("tool_misconfigured", "Authentication failed (401)", code=Code.UNAUTHENTICATED)
     assert told(failed(denied, decision=ESCALATE)) == snapshot("""\
 user: I couldn’t use flight search: it isn’t set up correctly here. I’ve noted what the operator
@@ -94,7 +94,7 @@ Decided: escalate. Permanent error (no retry)\
 """)
 
 
-def test_transient() -> None:
+def test_a_transient_failure_is_explained_to_each_reader() -> None:
     assert told(failed(fault(effect="unknown"), attempts=5)) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in a little while.
 model: flight_search failed: UNAVAILABLE (tool_transient, 5 attempts). It may have taken effect, and
@@ -121,7 +121,7 @@ To do: Nothing while it is rare. Else look at the service’s health, at timeout
 """)
 
 
-def test_validation() -> None:
+def test_bad_input_is_explained_to_each_reader() -> None:
     assert told(
         failed(builtin_faults.bad_arguments(missing=["destination", "departure_date"]), attempts=0)
     ) == snapshot("""\
@@ -151,7 +151,7 @@ To do: Nothing while the model corrects itself. Else describe the arguments bett
 """)
 
 
-def test_internal_contract_bug() -> None:
+def test_a_bug_is_explained_to_each_reader() -> None:
     bug = fault(
         "internal_contract_bug",
         "Invalid chat.management.gateway.message.append.request",
@@ -173,7 +173,7 @@ It may have taken effect: check before it is done again.\
 # --- every other way to end ------------------------------------------------------------------------------------------
 
 
-def test_succeeded() -> None:
+def test_a_success_is_explained_to_each_reader() -> None:
     assert told(Outcome("flights", "flight_search", "succeeded", [], 1)) == snapshot("""\
 user: Completed flight search.
 model: flight_search succeeded.
@@ -181,7 +181,7 @@ operator: flight_search succeeded, 1 attempt.\
 """)
 
 
-def test_succeeded_in_part() -> None:
+def test_a_partial_success_is_explained_to_each_reader() -> None:
     assert told(Outcome("flights", "flight_search", "succeeded", [], 2, missing=["page 2"])) == snapshot("""\
 user: Completed flight search, but a part of it is missing.
 model: flight_search succeeded in part. Missing, as data: "['page 2']"
@@ -189,7 +189,7 @@ operator: flight_search succeeded in part, 2 attempts. Missing: ['page 2']\
 """)
 
 
-def test_skipped() -> None:
+def test_a_skipped_call_is_explained_to_each_reader() -> None:
     skip = builtin_faults.dependency_failed("flights", "flight search", fault("tool_validation"))
     assert told(Outcome("prices", "compare_prices", "skipped", fault=skip, root="flights")) == snapshot("""\
 user: I skipped compare prices because flight search didn’t work.
@@ -210,7 +210,7 @@ operator: compare_prices was not run: the turn’s time was up. To do: Look at w
 """)
 
 
-def test_timed_out() -> None:
+def test_a_call_cut_off_by_its_turn_is_explained_to_each_reader() -> None:
     late = builtin_faults.turn_timed_out(300.0, started=True)
     assert told(Outcome("prices", "compare_prices", "timed_out", attempts=1, fault=late)) == snapshot("""\
 user: Compare prices didn’t finish in time.
@@ -222,7 +222,7 @@ It may have taken effect: check before it is done again.\
 """)
 
 
-def test_cancelled() -> None:
+def test_a_cancelled_call_is_explained_to_each_reader() -> None:
     gone = builtin_faults.cancelled(started=True)
     assert told(Outcome("prices", "compare_prices", "cancelled", attempts=1, fault=gone)) == snapshot("""\
 user: Compare prices was stopped before it finished.
@@ -233,7 +233,7 @@ It may have taken effect: check before it is done again.\
 """)
 
 
-def test_tool_timeout() -> None:
+def test_a_tools_timeout_is_explained_to_each_reader() -> None:
     assert told(failed(builtin_faults.tool_timeout(30.0, effect="happened"))) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in a little while.
 model: flight_search failed: DEADLINE_EXCEEDED (tool_transient, 1 attempt). It has probably taken
@@ -246,7 +246,7 @@ It may have taken effect: check before it is done again.\
 """)
 
 
-def test_circuit_open() -> None:
+def test_an_open_circuit_is_explained_to_each_reader() -> None:
     assert told(failed(builtin_faults.circuit_open("flight_search", 25.0), attempts=0)) == snapshot("""\
 user: I couldn’t reach flight search right now. It may work if we try again in about 25 seconds.
 model: flight_search failed: UNAVAILABLE (tool_transient, not run). It had no effect. Calling it
@@ -257,7 +257,7 @@ To do: See why the tool kept failing before: failsoft why.\
 """)
 
 
-def test_loop_prevented() -> None:
+def test_a_loop_is_explained_to_each_reader() -> None:
     loop = builtin_faults.loop_prevented(builtin_faults.bad_arguments(missing=["destination"]), 3)
     assert told(failed(loop, attempts=0)) == snapshot("""\
 user: For flight search I need a valid destination.
@@ -278,7 +278,7 @@ def test_the_model_is_told_the_effect_that_the_call_had() -> None:
     assert "It had no effect." in explain(failed(bug._replace(effect="none"))).model
 
 
-def test_output_mismatch() -> None:
+def test_a_wrong_output_is_explained_to_each_reader() -> None:
     assert told(failed(builtin_faults.output_mismatch("flight_search", "price: not a number"))) == snapshot("""\
 user: Something broke internally, I’ve logged it.
 model: flight_search failed: INTERNAL (internal_contract_bug, 1 attempt). It has probably taken

@@ -67,7 +67,7 @@ def test_completed_calls_are_listed() -> None:
     )
 
 
-def test_many_are_counted() -> None:
+def test_names_after_the_third_are_counted() -> None:
     tools = ("flight_search", "hotel_search", "car_search", "activity_search", "weather", "taxi", "map")
     assert message(*map(call, tools[:4])) == snapshot("Completed flight search, hotel search, car search and 1 other")
     assert message(*map(call, tools)) == snapshot("Completed flight search, hotel search, car search and 4 others")
@@ -102,21 +102,21 @@ def test_a_partial_result_is_marked_as_partial() -> None:
     )
 
 
-def test_nothing_to_do() -> None:
+def test_a_turn_without_calls_says_so() -> None:
     assert message() == snapshot("There was nothing to do")
 
 
 # --- what was not ----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_completed() -> None:
+def test_a_turn_that_completed_nothing_says_what_went_wrong() -> None:
     assert message(call("flight_search", "timed_out")) == snapshot("Flight search timed out")
     assert message(call("flight_search", "failed", fault=DOWN)) == snapshot("Flight search failed")
     assert message(call("flight_search", "cancelled")) == snapshot("Flight search was stopped")
     assert message(call("flight_search", "skipped")) == snapshot("There was no time for flight search")
 
 
-def test_several_of_each() -> None:
+def test_every_way_to_fail_has_its_clause() -> None:
     assert message(
         call("a"),
         call("b", "timed_out"),
@@ -132,7 +132,7 @@ def test_several_of_each() -> None:
     )
 
 
-def test_many_timed_out() -> None:
+def test_calls_that_timed_out_after_the_third_are_counted() -> None:
     assert message(*(call(tool, "timed_out") for tool in "abcdefg")) == snapshot(
         "A timed out, and so did b, c, d and 3 others"
     )
@@ -180,7 +180,7 @@ def test_a_root_that_is_not_in_the_report_is_called_by_its_id() -> None:
 # --- what is asked -----------------------------------------------------------------------------------------------------------
 
 
-def test_asked_for_input() -> None:
+def test_the_user_is_asked_for_the_input_that_is_missing() -> None:
     assert message(failed("flight_search", INVALID)) == snapshot(
         "Flight search failed. For flight search I need a valid airport code."
     )

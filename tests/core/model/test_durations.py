@@ -75,14 +75,14 @@ def test_a_bare_number_for_which_no_unit_would_do(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", ["2500001h", "9" * 400 + "s", "9" * 5000 + "ms", Seconds(math.inf), timedelta.max])
-def test_too_long(value: object) -> None:
+def test_durations_that_are_too_long_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match='is too long: write at most "2500000h"$') as refusal:
         seconds(value)
     assert len(str(refusal.value)) < 150
 
 
 @pytest.mark.parametrize("value", [10**400, math.inf, 9e12 * 1.1])
-def test_too_long_in_milliseconds(value: float) -> None:
+def test_milliseconds_that_are_too_long_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="is too long"):
         seconds(value, bare_ms=True)
 
@@ -99,7 +99,7 @@ def test_zero_only_where_it_means_something(value: object) -> None:
         seconds(value)
 
 
-def test_zero_milliseconds() -> None:
+def test_zero_milliseconds_are_refused_unless_allowed() -> None:
     assert seconds(0, zero=True, bare_ms=True) == 0
     with pytest.raises(ValueError, match="^0 is not longer than zero"):
         seconds(0, bare_ms=True)

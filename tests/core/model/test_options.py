@@ -61,7 +61,7 @@ def test_options_are_frozen_and_go_to_other_processes():
     assert pickle.loads(pickle.dumps(options)) == options
 
 
-def test_short_forms():
+def test_short_forms_become_whole_values():
     options = ToolOptions(id="flight_search", fallbacks=["backup"], isolation="process", tags=["travel"])
     assert options.label == "flight search"
     assert options.fallbacks == (Fallback(tool="backup"),)

@@ -110,7 +110,7 @@ def test_a_condition_that_says_something_else_is_not_covered(one, other):
     assert not When(**one).covers(When(**other))
 
 
-def test_an_impossible_condition():
+def test_conditions_that_no_failure_can_meet_are_impossible():
     assert When(classification="transient").is_possible
     assert not When(classification="transient", category="tool_validation").is_possible
     assert not When(classification="permanent", category="tool_transient").is_possible

@@ -209,18 +209,18 @@ ANY = RetryOptions(rules=(RetryRule(max_attempts=9, handle_errors=tuple(Code)),)
 
 
 @pytest.mark.parametrize("category", ["tool_validation", "tool_misconfigured", "tool_unavailable"])
-def test_permanent_errors(category: Category) -> None:
+def test_permanent_errors_are_repeated_only_if_a_rule_lists_them(category: Category) -> None:
     failed = fault(Code.INVALID_ARGUMENT, category=category)
     assert plan(failed=failed, safe=True) == NoRetry("permanent error")
     assert plan(ANY, failed) == Retry(0.1)  # an explicit list beats the classification
 
 
-def test_a_cancelled_call() -> None:
+def test_a_cancelled_call_is_never_repeated() -> None:
     for options in (RetryOptions(), ANY):
         assert plan(options, fault(Code.CANCELLED), safe=True) == NoRetry("the caller has left")
 
 
-def test_a_bug() -> None:
+def test_a_bug_is_never_repeated() -> None:
     for options in (RetryOptions(), ANY):
         failed = fault(Code.INTERNAL, category="internal_contract_bug")
         assert plan(options, failed, safe=True) == NoRetry("a bug is not cured by repeating")
@@ -239,7 +239,9 @@ HAPPENED = NoRetry("the effect has happened and the tool is not declared idempot
         ("happened", True, Retry(0.1)), ("happened", None, HAPPENED), ("happened", False, HAPPENED),
     ],
 )  # fmt: skip
-def test_effects(options: RetryOptions, effect: str, safe: bool | None, expected: Retry | NoRetry) -> None:
+def test_the_effect_and_the_tool_decide_together_whether_a_retry_is_safe(
+    options: RetryOptions, effect: str, safe: bool | None, expected: Retry | NoRetry
+) -> None:
     assert plan(options, fault(effect=effect), safe=safe) == expected
 
 

@@ -38,6 +38,6 @@ def test_the_first_rule_that_applies_decides(
     assert cascade(required, defaults, arguments) == verdict
 
 
-def test_the_documents_words() -> None:
+def test_a_default_is_reported_in_the_documents_words() -> None:
     assert used_default("compare_prices", "Tool B") == "Used default value for Tool B"
     assert used_default("compare_prices", "compare prices") == "Used default value for compare_prices"

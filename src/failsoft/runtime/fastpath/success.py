@@ -1,8 +1,8 @@
 """The success epilogue: the record of a call that succeeded at its first attempt, for all attempts of the fast path.
 
-A call outside of other calls and without a wait is *plain*. Three attempts (two guarded functions, a call by name) and the
-scheduler keep a copy of the plain record in place, and say what it saves. Outside of turns the copy also marks its record, so
-that a batch of such records of one tool is counted at once.
+A call outside of other calls and without a wait is *plain*. Three attempts (two guarded functions, a call by name) keep
+a copy of the plain record in place, and say what it saves. The copy also marks its record, so that a batch of such records
+of one tool is counted at once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 def record_success(
     trace: Recorder, tool: Tool, id: str | int, turn_id: str | None, began: float, started: float, ended: float,
     parent_id: str | None,
-) -> None:  # fmt: skip
-    """Record a success. The call ``began``, and waited until its attempt ``started``."""
+) -> bool:  # fmt: skip
+    """Record a success. The call ``began``, and waited until its attempt ``started``. True if that drained the stream."""
     if parent_id is None and started - began < UNNOTICED:
         trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started))
     else:
         trace.record((CALL_SUCCEEDED, ended, tool.id, id, turn_id, started, began, parent_id))
     if len(trace.pending) > trace.limit:
         trace.drain()
+        return True
+    return False
 
 
 def end_inner_attempt(trace: Recorder, tool: Tool, box: LightAttempt, ended: float) -> None:

@@ -27,11 +27,12 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.cascade import used_default
 from failsoft.core.turn.machine import Command, Start
-from failsoft.observe.events import CALL_SUCCEEDED, DEFAULT_USED
+from failsoft.observe.events import DEFAULT_USED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call.tracebacks import without_frames
 from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_abandoned
+from failsoft.runtime.fastpath.success import record_success
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import end, stopped
 from failsoft.runtime.turn.dependencies import MissingPartError, fill_in
@@ -142,12 +143,7 @@ class Scheduler:
         services, turn_id, arrive = turn.services, turn.id, turn.arrived.append
         admit, succeed = turn.machine.activate, turn.machine.succeed
         clock: float | None = None  # when the previous call ended, if that was just now
-        now, trace, record, pending = (
-            services.time.now,
-            services.log.trace,
-            services.log.trace.record,
-            services.log.trace.pending,
-        )
+        now, trace = services.time.now, services.log.trace
         try:
             while ready and not task.cancelling():  # by a tool that cancelled its own task: no other call may use it
                 handle = ready.popleft()
@@ -164,7 +160,7 @@ class Scheduler:
                 first = None
                 if ticket is not None and tool.argument_check is not None and not self._fits(handle, tool):
                     ticket = None
-                if ticket is not None:
+                if ticket is not None:  # FAST: an attempt in place saves 19,100 of 23,400 instructions.
                     running = None
                     try:
                         if handle.fills:
@@ -189,11 +185,7 @@ class Scheduler:
                             and tool.closed_ticket is ticket
                             and (type(value) in PLAIN_TYPES or is_plain(type(value)))
                         ):
-                            # FAST: ``record_success`` in place saves 100 of 4,260 instructions.
-                            record((CALL_SUCCEEDED, ended, tool.id, handle.id, turn_id, started))
-                            if len(pending) > trace.limit:
-                                trace.drain()
-                            else:
+                            if not record_success(trace, tool, handle.id, turn_id, started, started, ended, None):
                                 clock = ended
                             if turn.notes.wary:
                                 services.books.conversations.note_success(handle.full_call())
