@@ -1,18 +1,20 @@
-"""S-spec 6 and S-tests 6 through HTTP: an executor that only speaks JSON, and the cases of the runtime with a remote handler."""
+"""S-spec 6 and S-tests 6 through HTTP: an executor that only speaks JSON, and all cases of the runtime."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 from tests.conformance import test_s_spec_6, test_s_tests_6_integration
 from tests.fakes import DOWN, INVALID, RATE_LIMIT, TIMEOUT, real
 
-from failsoft import Decision, ErrorReport, Runtime
+from failsoft import Decision, ErrorReport, Runtime, decide
+from failsoft.core.model.outcome import Strategy
 from failsoft.surfaces.daemon.access import AccessOptions
 from failsoft.surfaces.daemon.app import build_app
 from failsoft.surfaces.daemon.daemon import Daemon
@@ -172,45 +174,71 @@ def test_6_6_the_trace_has_every_decision(play: Play) -> None:
     play(tools, story)
 
 
-# --- the cases of the runtime, decided by the daemon ---------------------------------------------------------------------
+# --- the cases of the runtime, through HTTP ------------------------------------------------------------------------------
 
 
 class OverHttp:
-    """An Error Handler that asks a daemon through HTTP."""
+    """An Error Handler that asks a daemon through HTTP.
 
-    def __init__(self, tokens: Path) -> None:
+    With a handler of the case: that one decides, on the report as the wire has carried it.
+    """
+
+    def __init__(self, tokens: Path, handler: Any = None) -> None:
         self.daemon, self.client = connect(tokens, None)
+        self.handler = handler
         self.asked = 0
 
-    async def handle(self, report: ErrorReport) -> Decision:
+    async def handle(self, report: ErrorReport) -> Any:
         self.asked += 1
         answer = await self.client.post("/v1/errors", json={"report": report.to_dict()})
-        return Decision.from_dict(answer.raise_for_status().json())
+        decision = Decision.from_dict(answer.raise_for_status().json())
+        if self.handler is None:
+            return decision
+        assert decision == Decision.from_dict(over_wire(decide(report).to_dict())), "the same decision as in process"
+        wish = await self.handler.handle(ErrorReport.from_dict(over_wire(report.to_dict())))
+        is_sound = isinstance(wish, Decision) and wish.strategy in get_args(Strategy)
+        return Decision.from_dict(over_wire(wish.to_dict())) if is_sound else wish
 
 
-CASES = [
-    (module, name)
-    for module, names in (
-        (test_s_tests_6_integration, ("test_6_2", "test_6_3", "test_6_4", "test_6_5", "test_6_6")),
-        (test_s_spec_6, ("test_6_2_decision_and_inputs",)),
-    )
-    for name in sorted(vars(module))
-    if name.startswith(names)
-]
+def over_wire(value: Any) -> Any:
+    """Return a value as JSON carries it."""
+    return json.loads(json.dumps(value))
 
 
-@pytest.mark.parametrize(("module", "name"), CASES, ids=[name for _, name in CASES])
-def test_the_case_in_process_holds_with_the_daemons_decisions(
-    module: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def list_cases(module: Any) -> Iterator[Any]:
+    """Every test of a module, with each set of its parameters."""
+    for name, test in vars(module).items():
+        if not name.startswith("test_") or name in OTHERWISE:
+            continue
+        sets: list[tuple[str, dict[str, Any]]] = [("", {})]
+        for mark in getattr(test, "pytestmark", ()):
+            names, values = mark.args
+            names = (names,) if isinstance(names, str) else names
+            sets = [
+                (f"{id}-{number}", {**given, **dict(zip(names, value if len(names) > 1 else (value,), strict=True))})
+                for id, given in sets
+                for number, value in enumerate(values)
+            ]
+        for id, given in sets:
+            yield pytest.param(module, name, given, id=f"{name}{id}")
+
+
+OTHERWISE = ("test_blocking_callers_have_the_same_handler",)  # tests/client has blocking callers of a real daemon
+CASES = [case for module in (test_s_tests_6_integration, test_s_spec_6) for case in list_cases(module)]
+
+
+@pytest.mark.parametrize(("module", "name", "given"), CASES)
+def test_the_case_in_process_holds_through_http(
+    module: Any, name: str, given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[OverHttp] = []
 
     def make(*args: Any, **options: Any) -> Runtime:
-        made.append(OverHttp(tmp_path / "tokens.json"))
-        return Runtime(*args, **{"error_handler": made[-1], **options})
+        made.append(OverHttp(tmp_path / "tokens.json", options.pop("error_handler", None)))
+        return Runtime(*args, error_handler=made[-1], **options)
 
     monkeypatch.setattr(module, "Runtime", make)
-    getattr(module, name)()
+    getattr(module, name)(**given)
     assert sum(each.asked for each in made)
 
 

@@ -24,6 +24,22 @@ async def test_only_json_is_read(open_daemon: Any) -> None:
 
 
 @real
+async def test_a_compressed_body_is_refused(open_daemon: Any) -> None:
+    async with open_daemon() as asked, asked.client() as client:
+        for encoding, status in (("gzip", 415), ("br", 415), ("identity", 200)):
+            headers = {"content-type": "application/json", "content-encoding": encoding}
+            answer = await client.post("/v1/errors", content=json.dumps(GOOD), headers=headers)
+            assert answer.status_code == status
+
+
+@real
+async def test_a_parameter_that_is_there_twice_is_refused(open_daemon: Any) -> None:
+    async with open_daemon() as asked, asked.client("acme") as client:
+        answer = await client.get("/v1/events?tenant=acme&tenant=bolt")
+        assert (answer.status_code, answer.json()["detail"]) == (400, "tenant: is there more than once")
+
+
+@real
 async def test_a_large_body_is_refused_whether_or_not_it_says_its_size(open_daemon: Any) -> None:
     large = json.dumps({**GOOD, "thread": "x" * LARGEST_BODY}).encode()
 
@@ -53,6 +69,10 @@ def test_depth_counts_brackets_outside_of_texts() -> None:
     assert not is_deep(b"[" * DEEPEST)
     assert not is_deep(b'["' + b"[{" * 500 + b'\\""]')
     assert not is_deep(b"[[]," * 0 + b"[" + b"[]," * 500 + b"[]]")
+    assert not is_deep(b'["\\"' + b"[" * 500 + b'"]')
+    assert is_deep(b'{"\\\\":' * (DEEPEST + 1))
+    assert is_deep(b'["[]]]]",' * (DEEPEST + 1))
+    assert not is_deep(b"[" * DEEPEST + b'"' + b'\\"' * 300_000 + b"[" * 500), "a text that never ends"
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,22 @@ def test_a_request_whose_head_never_comes_is_ended(serve: Start) -> None:
     slow.close()
 
 
+def test_a_body_with_two_lengths_is_refused_and_the_connection_closed(serve: Start) -> None:
+    made = connect(serve())
+    head = f"host: 127.0.0.1\r\nauthorization: Bearer {SECRETS['operator']}\r\n"
+    smuggled = f"0\r\n\r\nGET /v1/tools HTTP/1.1\r\n{head}\r\n"
+    lengths = f"content-length: {len(smuggled)}\r\ntransfer-encoding: chunked\r\n"
+    made.sendall(
+        f"POST /v1/errors HTTP/1.1\r\n{head}content-type: application/json\r\n{lengths}\r\n{smuggled}".encode()
+    )
+    answers = b""
+    while more := made.recv(65536):
+        answers += more
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert answers.count(b"HTTP/1.1 ") == 1
+    made.close()
+
+
 def test_a_large_head_is_refused(serve: Start) -> None:
     made = connect(serve())
     made.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx: " + b"a" * 200_000)

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Checked in this order, before any route is looked up: Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
+- Checked in this order, before any route is looked up: one length of the body (400), Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
   the address is refused too often), rate of the token (429). Requests with a valid token never wait for those without:
   both may come from one address, of this machine or of a proxy.
 - Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
@@ -27,6 +27,7 @@ OPEN_PATH: Final = "/healthz"
 LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 REFUSED_RATE: Final = 20.0  # refused requests per second and address
 ADDRESSES: Final = 1_000  # addresses whose refused requests are counted
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _SAME: Final = frozenset({b"same-origin", b"none"})
 
 
@@ -89,7 +90,9 @@ class Access:
 
     def _check(self, scope: Scope) -> Grant | None:
         """Return the grant of a request; None for the open path."""
-        hosts, origins, site, secrets = read_headers(scope)
+        hosts, origins, site, secrets, lengths = read_headers(scope)
+        if lengths > 1:  # a proxy may believe the other one, and pass the rest of the body on as a request of its own
+            raise Problem(400, "the length of the body is given twice", headers={"connection": "close"})
         if len(hosts) != 1 or host_name(hosts[0]) not in self._options.hosts:
             raise Problem(421, "the daemon does not answer for this host: start it with --allow-host to allow it")
         if len(origins) > 1 or not self._options.origins.issuperset(origins):
@@ -128,12 +131,13 @@ class Access:
         return bucket.take(now)
 
 
-def read_headers(scope: Scope) -> tuple[list[str], list[str], bytes | None, list[str]]:
-    """Return the hosts, the origins, the value of Sec-Fetch-Site and the tokens of a request."""
+def read_headers(scope: Scope) -> tuple[list[str], list[str], bytes | None, list[str], int]:
+    """Return the hosts, the origins, the value of Sec-Fetch-Site, the tokens and the number of lengths of a request."""
     hosts: list[str] = []
     secrets: list[str] = []
     origins: list[str] = []
     site: bytes | None = None
+    lengths = 0
     for name, value in scope["headers"]:
         if name == b"host":
             hosts.append(value.decode("latin-1"))
@@ -144,7 +148,9 @@ def read_headers(scope: Scope) -> tuple[list[str], list[str], bytes | None, list
         elif name == b"authorization":
             scheme, _, secret = value.decode("latin-1").partition(" ")
             secrets.append(secret.strip() if scheme.lower() == "bearer" else "")
-    return hosts, origins, site, secrets
+        elif name in _LENGTHS:
+            lengths += 1
+    return hosts, origins, site, secrets, lengths
 
 
 def host_name(host: str) -> str:

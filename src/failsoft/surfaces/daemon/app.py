@@ -82,7 +82,10 @@ class _Endpoint:
         if not grant.allows(spec.role):
             raise Problem(403, f"this token does not have the role {spec.role}")
         request = Request(scope, receive, send)
-        if spec.path.startswith("/v1/") and (mistake := check_query(request.query_params, spec.query)) is not None:
+        if (
+            spec.path.startswith("/v1/")
+            and (mistake := check_query(request.query_params.multi_items(), spec.query)) is not None
+        ):
             raise Problem(400, mistake)
         body: Any = None
         if adapter is not None:

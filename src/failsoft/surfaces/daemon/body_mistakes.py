@@ -29,12 +29,16 @@ def list_mistakes(found: Sequence[_Mistake], models: Sequence[type[BaseModel]]) 
     ]
 
 
-def check_query(given: Iterable[str], known: Sequence[str]) -> str | None:
-    """Name a parameter that the route does not have; None if it has them all."""
-    for name in given:
+def check_query(given: Iterable[tuple[str, str]], known: Sequence[str]) -> str | None:
+    """Name a parameter that the route does not have, or that is there twice; None if all are right."""
+    seen: set[str] = set()
+    for name, _ in given:
         if name not in known:
             hint = did_you_mean(name, known) or (f"; known: {', '.join(known)}" if known else "")
             return f"{name[:200]}: is not a parameter of this route{hint}"
+        if name in seen:
+            return f"{name}: is there more than once"
+        seen.add(name)
     return None
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -20,6 +23,9 @@ LARGEST_BODY: Final = 1_000_000  # bytes
 DEEPEST: Final = 64  # levels of JSON
 BODY_SECONDS: Final = 10.0
 MOST_ERRORS: Final = 20  # mistakes named in one answer
+_TEXTS: Final = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*"?')  # one that never ends, too: quickly
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one level deeper, one level up
+_OTHERS: Final = bytes({*range(256)} - {*b"[{]}"})
 
 
 async def read_body(request: Request) -> bytes:
@@ -27,6 +33,8 @@ async def read_body(request: Request) -> bytes:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise Problem(415, "send the body as application/json")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Problem(415, "send the body uncompressed", headers={"accept-encoding": "identity"})
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > LARGEST_BODY:
         raise _too_large()
@@ -56,27 +64,11 @@ def _too_large() -> Problem:
 
 
 def is_deep(body: bytes) -> bool:
-    """True if a JSON text is nested too deeply. Few texts have so many brackets that they must be looked through."""
+    """True if a JSON text is nested too deeply. Without loops in Python, which would stop other requests for 200 ms."""
     if body.count(b"[") + body.count(b"{") <= DEEPEST:
         return False
-    depth, quoted, escaped = 0, False, False
-    for char in body:
-        if quoted:
-            if escaped:
-                escaped = False
-            elif char == 0x5C:
-                escaped = True
-            elif char == 0x22:
-                quoted = False
-        elif char == 0x22:
-            quoted = True
-        elif char in (0x5B, 0x7B):
-            depth += 1
-            if depth > DEEPEST:
-                return True
-        elif char in (0x5D, 0x7D):
-            depth -= 1
-    return False
+    steps = _TEXTS.sub(b"", body).translate(_STEPS, _OTHERS)
+    return max(accumulate(array("b", steps)), default=0) > DEEPEST
 
 
 def refuse_repeated_keys(body: bytes) -> None:
