@@ -226,3 +226,47 @@ async def test_s_norm_a_contract_bug_is_one_whatever_status_the_gateway_gives_it
     assert outcome.fault.effect == ("unknown" if status == 500 else "none")
     assert outcome.explanation.user == "Something broke internally, I’ve logged it."
     assert not rt.threads["chat"].offers
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Partial timeout", Code.DEADLINE_EXCEEDED),
+        ("Tool returned partial results before timeout", Code.DEADLINE_EXCEEDED),
+        ("the deadline of 20s passed before the answer came", Code.DEADLINE_EXCEEDED),
+        ("rate limits", Code.RESOURCE_EXHAUSTED),
+    ],
+)
+def test_s_spec_1_1_the_words_of_the_transient_errors(text: str, code: Code) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.classification, fault.category) == (code, "transient", "tool_transient")
+
+
+@pytest.mark.parametrize("form", ["grpc: {}", "codes.{}", "failed: {}", "code: {}", "the node failed with {}: no more"])
+@pytest.mark.parametrize("code", [Code.INTERNAL, Code.ABORTED, Code.OUT_OF_RANGE, Code.DATA_LOSS])
+def test_s_layers_a_code_in_running_text_in_both_spellings(form: str, code: Code) -> None:
+    for name in (code.name, "".join(part.capitalize() for part in code.name.split("_"))):
+        assert classify(form.format(name)).code is code
+
+
+@pytest.mark.parametrize("text", ["date out of range", "the page number is out of range", "amount out of allowed range"])
+def test_s_layers_out_of_range_names_what_is_out_of_range(text: str) -> None:
+    assert classify(text).code is Code.OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("form", ["http_status={}", "upstream answered {}", "the proxy replied with {}", "{} error"])
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 503])
+def test_s_spec_1_3_a_status_that_an_answer_had(form: str, status: int) -> None:
+    assert classify(form.format(status)).http_status == status
+
+
+@pytest.mark.parametrize(
+    "text", ["STRIPE_SECRET_KEY must be set", "api_key client option must be set", "The access token has to be provided"]
+)
+def test_s_norm_a_credential_that_is_not_set_is_misconfigured(text: str) -> None:
+    assert classify(text).category == "tool_misconfigured"
+
+
+def test_s_norm_an_answer_that_breaks_a_contract_is_an_internal_bug_too() -> None:
+    text = "Invalid chat.management.gateway.message.append.response"
+    assert classify(text).category == "internal_contract_bug"

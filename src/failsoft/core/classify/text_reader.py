@@ -76,13 +76,13 @@ _WRITTEN = frozenset(map(str, STATUS))
 _AFTER = r"[\"']?[\s:=\"'(\[-]{1,3}"
 _STATUS = (
     rf"(?i)\bhttp(?:/[\d.]+)?(?: error| status| response)?(?: code)?{_AFTER}([3-5]\d\d)\b"
-    rf"|\bstatus(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
-    rf"|\b(?:error|code|errors?[ _]code|returned|received|got|responded with|response(?: code)?|failed(?: with)?){_AFTER}"
+    rf"|(?:\b|\bhttp_)status(?:[ _-]?code)?(?: of| was| is)?{_AFTER}([3-5]\d\d)\b"
+    rf"|\b(?:error|code|errors?[ _]code|returned|received|got|(?:answered|replied|responded)(?: with)?|response(?: code)?|failed(?: with)?){_AFTER}"
     r"([45]\d\d)\b(?![.:]?\d)"
     r"|[(\[]([45]\d\d)[)\]]"
     r"|\b([3-5]\d\d) (?:client error|server error|redirect)"
     r"|\btoo many ([45]\d\d) error responses|<(?:title|h1)>\s*([45]\d\d)\b"
-    r"|^(?:\[[\w.-]{1,60}\] |\W{0,2})([45]\d\d)(?=\s*[:,{-]|[.!]?\s*$| for\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)|: ([45]\d\d) \{|httperror ([45]\d\d)\b"
+    r"|^(?:\[[\w.-]{1,60}\] |\W{0,2})([45]\d\d)(?=\s*[:,{-]|[.!]?\s*$| for\b| error\b| (?:GET|POST|PUT|PATCH|DELETE)\b|(?-i: [A-Z][a-z]))|(?:error|exception)(?:\(|: )([45]\d\d)\b(?![.:]?\d)|: ([45]\d\d) \{|httperror ([45]\d\d)\b"
     r"|\b(?=([3-5]\d\d) [a-z])(?:" + "|".join(f"{status} {words}" for status, words in REASONS.items()) + ")"
 )
 

@@ -39,7 +39,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "gateway request",
         "gate",
-        r"invalid [\w.]+\.gateway\.[\w.]+\.request",
+        r"invalid [\w.]+\.gateway\.[\w.]+\.(?:request|response)",
         "contract",
         firm=True,
     ),
@@ -188,8 +188,16 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "value out of range",
         "out rang valu",
-        r"\bvalues? (?:[\w.,-]{1,30} )?(?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b|^out of range\b",
+        r"\bvalues? (?:[\w.,-]{1,30} )?(?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b|^out of range\b"
+        r"|^(?:(?!argument|param)[a-z]+ ){1,3}(?:is |was |are |were )?out of (?:the )?(?:(?:allowed|valid|permitted|supported|accepted) )?range\b",
         "out_of_range",
+        firm=True,
+    ),
+    Phrase(
+        "unset credential",
+        "acce api apik apis apit auth clie secr",
+        r"\b(?:api ?|access |auth |client |secret )(?:key|token|secret)(?: client option)? (?:must|has to|needs to) be (?:set|provided|configured|supplied)\b",
+        "unauthenticated",
         firm=True,
     ),
     Phrase(
@@ -275,7 +283,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "rate limit exceeded",
         "abus afte band bloc conc deni exha fast floo freq limi load many ofte per prio quic rate reje retr slow thro wait",
-        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limit(?:s? of \d|:|\W*$)|by (?:the |our )?(?:\w+ ){0,2}(?:rate[ -]?limit\w*|throttl\w+|load shedd\w+)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
+        r"rate[ -]?limit(?:s|ing)? (?:\w+ ){0,3}(?:exceeded|reached|hit|error|exception)|rate[ -]?limit(?:s? of \d|:|\W*$)|^rate[ -]?limits\W*$|by (?:the |our )?(?:\w+ ){0,2}(?:rate[ -]?limit\w*|throttl\w+|load shedd\w+)|rate[ -]?limited\b|rate exceeded|resource (?:has been )?exhausted"
         r"|too many (?!retry|recursive|tool|function)(?:\w+ )?(?:requests|calls|attempts|messages|queries|logins)|too frequent|\bthrottl(?:ed|ing)\b|slow[ -]?down"
         r"|request(?:s)? (?:rate|limit) (?:\w+ )?(?:exceeded|reached|too)|request rate|secondary rate|abuse detection"
         r"|(?:exceed(?:ed|s|ing)?|hit|reached|over) (?:\w+ ){0,6}rate[ -]?limits?|(?:throughput|bandwidth|concurrency|transactions? per) (?:\w+ )?exceeded"
@@ -550,10 +558,10 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "timeout",
-        "answ atte elap exce exec expi life repl resp time took",
-        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b"
-        r"|(?:read|write|request|gateway|upstream|backend|proxy|network|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool|invocation|function|script|workflow|activity|agent|model|llm|message|worker) time-?out"
-        r"|deadline (?:\w+ )?(?:exceeded|elapsed|expired)|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|(?:no|missing) (?:response|reply|answer) (?:\w+ )?(?:received|within|after|from)|waiter \w+ failed: max attempts|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
+        "answ atte dead elap exce exec expi life repl resp time took",
+        r"\btimed[ -]out\b|\btime ?out (?:error|exception|expired|reached|exceeded|after|while|when|waiting|during|reading|in|of \d|on|awaiting|\d|\(|occurred|was reached|period)|time-?out\W*$(?<=: timeout)|(?:resulted in|because of|hit|after) an? time-?out|execution expired|(?:due to|caused by|of a|with) time-?out\W*$|^time-?out\b|exit\) time ?out\b|\bbefore (?:a |the |its )?time-?out\W*$"
+        r"|(?:read|write|request|gateway|upstream|backend|proxy|network|partial|socket|response|operation|server|client|idle|execution|api|call|command|i/o|io|task|job|step|page|navigation|tool|invocation|function|script|workflow|activity|agent|model|llm|message|worker) time-?out"
+        r"|deadline (?:\w+ )?(?:exceeded|elapsed|expired)|deadline (?:of \S{1,20} |was |has )?(?:passed|missed)\b|time limit (?:\w+ )?(?:exceeded|reached)|took too long|(?:did not|didn't|does not) respond|(?:no|missing) (?:response|reply|answer) (?:\w+ )?(?:received|within|after|from)|waiter \w+ failed: max attempts|not respond(?:ing)? (?:in|within)|lifetime expired|elapsed before|max(?:imum)? execution time|exceed(?:ed|s) (?:the |its )?\d+ ?(?:ms|s|sec|seconds|minutes)\b|exceeded (?:the )?(?:timeout|time limit|deadline)|exceeded .{0,30}timeout",
         "timeout",
         firm=True,
     ),

@@ -68,8 +68,13 @@ SPOTS: tuple[Spot, ...] = (
         "a code alone, or before its message",
     ),
     *(
-        Spot(word, rf"(?i:\b{word}\W{{1,3}})({_STATUS})(?![\w-]| [A-Z])", "grpc", "a code in running text")
-        for word in ("failed", "error", "status", "code", "with", "returned")
+        Spot(
+            word,
+            rf"(?i:\b{word}\W{{1,3}})({_STATUS}|{_TITLED}(?=[:,;]|\W?$))(?![\w-]| [A-Z])",
+            "grpc",
+            "a code in running text",
+        )
+        for word in ("failed", "error", "status", "code", "codes", "grpc", "with", "returned")
     ),
     Spot("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
     Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
