@@ -17,6 +17,7 @@ from failsoft.config.manifest.plan import CallBlock, PlanBlock
 from failsoft.config.manifest.schema import schema
 from failsoft.core.model.entrypoint import Command
 from failsoft.core.model.options import Isolation
+from failsoft.core.model.rates import RATE_PATTERN
 
 PAGE = DOCS / "reference" / "manifest.md"
 _DEFAULTS = {  # defaults that the schema cannot know because they depend on another block
@@ -46,6 +47,8 @@ def _type(described: Mapping[str, Any]) -> str:
     if "const" in described:
         return f"`{_yaml(described['const'])}`"
     pattern = described.get("pattern", "")
+    if pattern == f"^{RATE_PATTERN}$":
+        return "calls and a time"
     if "ms|s|m|h" in pattern:
         return "duration"
     if "MB" in pattern:

@@ -249,7 +249,9 @@ def test_s_layers_a_code_in_running_text_in_both_spellings(form: str, code: Code
         assert classify(form.format(name)).code is code
 
 
-@pytest.mark.parametrize("text", ["date out of range", "the page number is out of range", "amount out of allowed range"])
+@pytest.mark.parametrize(
+    "text", ["date out of range", "the page number is out of range", "amount out of allowed range"]
+)
 def test_s_layers_out_of_range_names_what_is_out_of_range(text: str) -> None:
     assert classify(text).code is Code.OUT_OF_RANGE
 
@@ -261,7 +263,8 @@ def test_s_spec_1_3_a_status_that_an_answer_had(form: str, status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["STRIPE_SECRET_KEY must be set", "api_key client option must be set", "The access token has to be provided"]
+    "text",
+    ["STRIPE_SECRET_KEY must be set", "api_key client option must be set", "The access token has to be provided"],
 )
 def test_s_norm_a_credential_that_is_not_set_is_misconfigured(text: str) -> None:
     assert classify(text).category == "tool_misconfigured"

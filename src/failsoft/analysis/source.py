@@ -143,6 +143,8 @@ class FileSource(_Readable):
             self._lines += not self._in_line
             self._in_line = False
             self._keep(line)
+        if rest.strip() and not _is_json(rest) and self._offset == 0 and not rest.lstrip().startswith(b"{"):
+            raise SourceError(f"{self.name}:1: this line is not JSON", "not json")  # no event that is being written
         if rest.strip() and _is_json(rest):
             self._offset += len(rest)
             self._lines += 1

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -171,12 +171,28 @@ def require_callables(handler: object = None, **functions: object) -> None:
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
         if name == "subscribe" and iscoroutinefunction(function):
             raise ManifestError(f"{name}: {brief(function)} is async and would not be awaited: give a plain function")
+        # an explain that fails is reported when it is first needed, and the default text is used
+        if name != "explain" and callable(function) and (wrong := _takes_no(function)):
+            raise ManifestError(f"{name}: {brief(function)} {wrong}: give a function of one argument")
     if isinstance(handler, type):
         raise ManifestError(
             f"error_handler: {handler.__name__} is a class: give an instance of it, {handler.__name__}()"
         )
     if handler is not None and not callable(getattr(handler, "handle", None)):
         raise ManifestError(f"error_handler: {brief(handler)} has no method handle: give a Handler")
+
+
+def _takes_no(function: Callable[..., Any]) -> str:
+    """Why a function cannot be called with one argument; empty if it can, or if nobody knows."""
+    try:
+        taken = signature(function)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        taken.bind(None)
+    except TypeError as wrong:
+        return f"cannot be called with one argument ({wrong})"
+    return ""
 
 
 def require_sink(sink: object) -> None:

@@ -33,11 +33,23 @@ class CallKeywords(TypedDict, total=False):
     idempotency_key: str
 
 
+_INSTEAD = {
+    **dict.fromkeys(("max_attempts", "retries", "max_retries", "attempts"), '; write retry={"max_attempts": 3}'),
+    **dict.fromkeys(
+        ("required", "defaults", "depends_on"), "; it is about other calls of a turn: write it in turn.call(…)"
+    ),
+    **dict.fromkeys(("fallback", "fallbacks", "read_only", "idempotent"), "; it is an option of the tool: @rt.tool(…)"),
+    **dict.fromkeys(("args", "arguments", "kwargs", "params"), "; arguments come second: call(tool, {'city': …})"),
+}
+
+
 def refuse_options(unknown: Iterable[str], known: type) -> None:
     """Raise for options that a call does not have."""
     for name in unknown:
         names = list(known.__annotations__)
-        instead = did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
+        instead = (
+            _INSTEAD.get(name) or did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
+        )
         raise TypeError(f"a call has no option {name!r}; there are {', '.join(names)}{instead}")
 
 

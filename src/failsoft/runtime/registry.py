@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.durations import text
-from failsoft.core.model.options import Isolation, ToolOptions
+from failsoft.core.model.options import Isolation, ToolOptions, is_queue_unused
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
@@ -102,10 +102,29 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
             "%s: retry.jitter_percent: %g is less than one percent; write 10 for ten percent",
             tool.id, retry.jitter_percent,
         )  # fmt: skip
+    if is_queue_unused(tool.options):
+        log.warning("%s: queue: nothing waits where there is no concurrency: give one, or drop queue", tool.id)
+    if not isinstance(tool, FrameworkTool) and (unnamed := _find_unnamed(tool.fn)):
+        log.warning("%s: %s", tool.id, unnamed)
     if settings.tools and tool.id not in settings.tools and not isinstance(tool, FrameworkTool):
         unused = [id for id, entry in settings.tools.items() if entry.entrypoint is None and id not in known]
         if hint := did_you_mean(tool.id, unused):
             log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
+
+
+def _find_unnamed(fn: Callable[..., Any]) -> str:
+    """Say which parameter a call by name cannot fill; empty if there is none."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return ""
+    around = str(getattr(fn, "__qualname__", "")).rpartition(".")[0]  # the class of a method
+    if parameters and parameters[0].name == "self" and around and not around.endswith("<locals>"):
+        return "calls by name cannot fill self: register the method of an object, as in rt.add(obj.method)"
+    for parameter in parameters:
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
+            return f"calls by name cannot fill {parameter.name}, which is positional-only: drop the / of its function"
+    return ""
 
 
 def _refuse_taken(known: Tool | None, tool: Tool) -> None:

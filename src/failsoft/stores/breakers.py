@@ -21,7 +21,10 @@ def open_breakers(
         return None if store is None else (cast("BreakerStore", getattr(store, "breakers")), None)  # noqa: B009 - not of Store
     if not isinstance(given, str):
         return _require(given, type(given).__name__), None
-    opened = open_store(given, wall=wall)
+    try:
+        opened = open_store(given, wall=wall)
+    except ManifestError as error:
+        raise ManifestError(*(problem.replace("store: ", "breakers: ", 1) for problem in error.problems)) from error
     if opened is None:
         return None
     return _require(getattr(opened, "breakers", None), type(opened).__name__), opened.close

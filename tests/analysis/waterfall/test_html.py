@@ -166,3 +166,24 @@ def test_the_last_label_of_the_axis_has_room(duration: float) -> None:
     assert len(labels) >= 2
     (before, _), (last, ends) = labels[-2:]
     assert last - before >= (20 if ends else 5)
+
+
+def test_the_result_of_a_call_is_not_cut_off() -> None:
+    style = TURN.to_html().partition("<style>")[2].partition("</style>")[0]
+    cut = [rule for rule in style.split("}") if "ellipsis" in rule]
+    assert cut
+    assert all(".result" not in rule for rule in cut)
+    assert style.index("max-width: 700px") > max(style.index(rule) for rule in cut)  # else phones would cut off names
+
+
+def test_an_id_that_says_the_same_as_the_name_is_not_repeated() -> None:
+    row = Row("weather", "weather", "succeeded", (Segment("ok", "weather", 0.0, 1.0),), via="weather")
+    assert '<span class="id">' not in Waterfall("turn-1", 1.0, (row,)).to_html()
+    assert '<span class="id">flights</span>' in TURN.to_html()
+
+
+@pytest.mark.parametrize("seconds", [1.0, 4.0, 9.0, 40.0, 350.0])
+def test_the_axis_names_its_last_mark_on_phones_too(seconds: float) -> None:
+    row = Row("a", "search", "succeeded", (Segment("ok", "search", 0.0, seconds),), via="search")
+    axis = Waterfall("turn-1", seconds, (row,)).to_html().partition('<div class="axis">')[2].partition("</div>")[0]
+    assert 'class="odd"' not in axis.rpartition("<text")[2]

@@ -58,19 +58,15 @@ body { margin: 0 auto; padding: 24px; max-width: 1280px; background: var(--page)
 h1 { margin: 0; font-size: 20px; } h2 { margin: 28px 0 8px; font-size: 15px; } p { margin: 6px 0; }
 .dim { color: var(--dim); } h2 .dim { font-size: 12px; font-weight: 400; margin-left: 8px; } svg { display: block; width: 100%; overflow: visible; }
 .shares { margin: 14px 0 6px; }
-.call, .axis { display: grid; grid-template-columns: minmax(90px, 200px) 1fr minmax(110px, 230px); gap: 12px;
+.call, .axis { display: grid; grid-template-columns: minmax(90px, 200px) 1fr minmax(110px, 260px); gap: 12px;
   align-items: center; padding: 0 6px; border-left: 3px solid transparent; }
 .id { color: var(--dim); font-size: 12px; font-weight: 400; margin-left: 8px; }
 .share { display: grid; grid-template-columns: minmax(120px, 190px) 60px 44px 1fr; gap: 8px; align-items: center; margin: 2px 0; }
 .share .number { text-align: right; font-variant-numeric: tabular-nums; } .share svg { height: 12px; max-width: 320px; }
 .failures li { margin: 6px 0; } .warning { color: var(--failed); } footer { margin-top: 32px; font-size: 12px; }
-@media (max-width: 700px) { body { padding: 12px; } .call { grid-template-columns: 1fr auto; gap: 0 8px; padding: 6px 4px; }
-  .call .bar { grid-row: 2; grid-column: 1 / 3; } .name, .result { white-space: normal; } .result { text-align: right; }
-  .axis { grid-template-columns: 1fr; padding: 0 4px; } .axis span { display: none; }
-  .axis .odd { display: none; } .failures { padding-left: 18px; } .share { grid-template-columns: 1fr 60px 44px; } .share svg { display: none; } }
 .call > * { min-width: 0; } summary { list-style: none; cursor: pointer; } summary::-webkit-details-marker { display: none; }
 summary:hover .call, details[open] { background: var(--mark); } .critical { border-left-color: var(--ink); }
-.critical .name { font-weight: 600; } .name, .result { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.critical .name { font-weight: 600; } .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .inner .name { padding-left: 16px; } .bar { height: 24px; } .axis { color: var(--dim); font-size: 12px; }
 .axis text { fill: var(--dim); font-size: 12px; } .grid { stroke: var(--line); stroke-width: 1; }
 .deadline { stroke: var(--left); stroke-width: 2; stroke-dasharray: 4 3; }
@@ -85,6 +81,10 @@ summary:hover .call, details[open] { background: var(--mark); } .critical { bord
 .dot { fill: var(--queued); } .mark { fill: var(--ink); }
 .word-succeeded { color: var(--ok); } .word-failed { color: var(--failed); } .word-skipped { color: var(--dim); }
 .word-timed_out, .word-cancelled { color: var(--left); }
+@media (max-width: 700px) { body { padding: 12px; } .call { grid-template-columns: minmax(45%, 1fr) auto; gap: 0 8px; padding: 6px 4px; }
+  .call .bar { grid-row: 2; grid-column: 1 / 3; } .name { white-space: normal; } .result { text-align: right; }
+  .axis { grid-template-columns: 1fr; padding: 0 4px; } .axis span { display: none; }
+  .axis .odd { display: none; } .failures { padding-left: 18px; } .share { grid-template-columns: 1fr 60px 44px; } .share svg { display: none; } }
 """.strip()
 
 _PATTERNS = (
@@ -150,7 +150,7 @@ def _calls(waterfall: Timeline) -> Iterator[str]:
     step = next((mark for mark in TICK_MARKS if span / mark <= _MOST_MARKS), span)
     marks = [number * step for number in range(int(span / step + 0.01) + 1)]
     texts = "".join(
-        f'<text{odd} x="{_percent(at, span)}" y="12"{_END if at > span * 0.9 else ""}>{label(at, step)}</text>'
+        f'<text{odd if at < marks[-1] else ""} x="{_percent(at, span)}" y="12"{_END if at > span * 0.9 else ""}>{label(at, step)}</text>'
         for at, odd in zip(marks, cycle(("", ' class="odd"')), strict=False)
         if not _collides(at, marks[-1], span)
     )
@@ -180,7 +180,7 @@ def _call(row: Row, span: float, grid: str) -> str:
     name = name_of(row)
     return (
         f'<details><summary><div class="{classes}"><span class="name" title="{_text(row.id)}">{_text(name)}'
-        f'<span class="id">{_text(row.short_id)}</span></span>'
+        f"{_id(row, name)}</span>"
         f'<svg class="bar" height="24" role="img" aria-label="{_text(result)}">{grid}{marks}</svg>'
         f'<span class="result word-{row.status or "open"}" title="{_text(result)}">{_text(result)}</span></div></summary>'
         f'<ol class="steps">{steps}</ol></details>'
@@ -238,7 +238,7 @@ def _failures(waterfall: Timeline) -> Iterator[str]:
 def _failure(row: Row, waterfall: Timeline) -> str:
     if row.status in (None, "succeeded"):
         return ""
-    text = f'<b>{_text(row.name)}</b><wbr><span class="id">{_text(row.short_id)}</span>: '
+    text = f"<b>{_text(row.name)}</b><wbr>{_id(row, row.name)}: "
     if row.status == "skipped":
         root = next((other for other in waterfall.rows if other.id == row.root), None)
         cause = "no time was left" if row.root is None else f"{row.root if root is None else root.name} failed"
@@ -251,6 +251,11 @@ def _failure(row: Row, waterfall: Timeline) -> str:
     if row.may_have_acted:
         text += '<br><span class="warning">It may have taken effect: check before running it again.</span>'
     return text
+
+
+def _id(row: Row, name: str) -> str:
+    """The call's id, unless it says the same as the name before it."""
+    return "" if row.short_id == name else f'<span class="id">{_text(row.short_id)}</span>'
 
 
 def _percent(at: float, span: float) -> str:

@@ -24,7 +24,7 @@ from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.effects.verification import unused_without_verify
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import text
-from failsoft.core.model.options import RetryOptions, ToolOptions
+from failsoft.core.model.options import RetryOptions, ToolOptions, is_queue_unused
 from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.resilience.backoff import delay
 from failsoft.core.resilience.policy import Policy
@@ -75,6 +75,13 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
             yield "warning", place, field, message
         yield from _check_verify(options, manifest, tools, place, f"{field}.verify")
         yield from _check_defaults(options.required, options.defaults, place, field)
+        if is_queue_unused(options):
+            yield (
+                "warning",
+                place,
+                f"{field}.queue",
+                "nothing waits where there is no concurrency: give one, or drop queue",
+            )
         yield from _check_retry(options.retry, place, f"{field}.retry")
         yield from _check_time(options, manifest.turn.timeout, place, field)
 
@@ -181,6 +188,10 @@ def _odd_arguments(call: PlannedCall, field: str, ids: Collection[str]) -> Itera
     yield from _odd(call.args, f"{field}.args", ids)
 
 
+def _call_of(path: str) -> str:
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+
 def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         (*others, key) = value or ("",)
@@ -188,6 +199,11 @@ def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, 
             hint = did_you_mean(key.lower(), (REF, LITERAL))
             if hint:
                 yield f"{path}.{key}", f"is handed to the tool as it is{hint}"
+        elif not others and key == "ref" and isinstance(value[key], str) and _call_of(value[key]) in ids:
+            yield (
+                f"{path}.{key}",
+                f'is handed to the tool as it is; write "{REF}" for the value of {_call_of(value[key])}',
+            )
         for name, item in value.items():
             yield from _odd(item, f"{path}.{name}", ids)
     elif isinstance(value, list):

@@ -84,6 +84,10 @@ class RetryBlock(Block):
         **dict.fromkeys(("delay", "wait"), "write initial_delay"),
         "backoff": "write initial_delay, multiplier and max_delay",
         "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
+        **dict.fromkeys(
+            ("retry_on", "on", "errors", "codes", "handle_errors", "handleErrors"),
+            'write rules: [{"max_attempts": 3, "handle_errors": ["UNAVAILABLE"]}]',
+        ),
     }
 
     strategy: Literal["exponential_backoff"] = as_written("The only strategy.")
@@ -119,6 +123,16 @@ class BreakerBlock(Block):
     """When the tool's circuit opens, and for how long."""
 
     makes = BreakerOptions
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("reset_timeout", "recovery_timeout", "open_timeout", "reset_after", "open_for", "duration", "cooldown"),
+            "write timeout, for how long the circuit stays open",
+        ),
+        **dict.fromkeys(
+            ("fail_max", "max_failures", "failures"), "write failure_threshold, the failures that open the circuit"
+        ),
+        **dict.fromkeys(("min_consecutive_failures", "cooldown_duration"), "it belongs to cooldown, not to breaker"),
+    }
 
     failure_threshold: Whole = as_written("Consecutive failures that open the circuit.")
     success_threshold: Whole = as_written("Consecutive successes that close it again.")
@@ -138,6 +152,11 @@ class BreakerBlock(Block):
 class CooldownBlock(Block):
     """A breaker that counts calls after their retries."""
 
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("failure_threshold", "threshold", "max_failures"), "write min_consecutive_failures"),
+        **dict.fromkeys(("timeout", "duration"), "write cooldown_duration"),
+    }
+
     min_consecutive_failures: Whole = as_written("Consecutive failed calls that open the circuit.")
     cooldown_duration: DurationOrMs = as_written("How long the circuit stays open; a bare number is milliseconds.")
 
@@ -154,6 +173,17 @@ Cooldown = Annotated[Layer | BreakerOptions, From(CooldownBlock, BreakerOptions)
 
 class FallbackHandlingBlock(Block):
     """A fallback's own error handling."""
+
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("breaker", "circuit_breaker", "circuitBreaker"),
+            'write cooldown: {"min_consecutive_failures": 3, "cooldown_duration": "1m"}',
+        ),
+        **dict.fromkeys(
+            ("retry", "retry_policy", "retryPolicy"),
+            'write retries: [{"max_attempts": 3, "handle_errors": ["UNAVAILABLE"]}]',
+        ),
+    }
 
     retries: Rules = as_written("Retries by error code; []: none.")
     cooldown: Cooldown = as_written("When this fallback is left out, and for how long.")
@@ -264,6 +294,11 @@ class SharedBlock(Block):
         ),
         **dict.fromkeys(("backoff", "delay", "initial_delay"), 'write retry: {"initial_delay": "200ms"}'),
         "max_total_time": 'write retry: {"max_total_time": "10s"}',
+        **dict.fromkeys(
+            ("retry_on", "retry_if", "handle_errors", "handleErrors"),
+            'write retry: {"rules": [{"max_attempts": 3, "handle_errors": ["UNAVAILABLE"]}]}',
+        ),
+        **dict.fromkeys(("reset_timeout", "recovery_timeout"), 'write breaker: {"timeout": "30s"}'),
         **dict.fromkeys(
             ("failure_threshold", "threshold", "max_failures"),
             'write breaker: {"failure_threshold": 5, "timeout": "30s"}',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -79,6 +80,10 @@ def _word(error: ValidationError, block: type[Block], document: Document) -> Ite
                 field = "" if around is None or not path else around.keys().get(str(path[-1]), "")
                 like = "" if around is None else around.written.get(field, "")
                 sentence += f", like {like}" if like else ""
+            elif isinstance(value, type) and kind == "string_type":
+                sentence = f'is a class: write "{value.__name__}"'
+            elif kind == "tuple_type" and path[-1:] == ("command",) and isinstance(value, str) and value.split():
+                sentence = f"is not a list: write {json.dumps(value.split())}"
             elif value is None and kind.startswith("int_"):
                 sentence += ": write one, or leave the key out for the default"
             sentence = sentence if kind == "missing" else f"{_brief.repr(value)} {sentence}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from failsoft.core.model.fault import Code, Effect, Source
+from failsoft.core.model.validation import read_code
 
 _BADNESS: Final[tuple[Effect, ...]] = ("none", "unknown", "happened")
 _WEAKNESS: Final[tuple[Source, ...]] = ("stated", "remote", "words", "local", "disputed")
@@ -24,7 +25,7 @@ class NothingDone(Exception):
 
     def __init__(self, message: str = "", code: Code | str | None = None) -> None:
         super().__init__(message)
-        self.code = None if code is None else Code(code)
+        self.code = None if code is None else read_code(code)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.args[0] if self.args else "", self.code), self.__dict__

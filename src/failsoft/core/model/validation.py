@@ -83,8 +83,25 @@ def several(name: str, value: object, kind: type[T], *, like: str = "") -> tuple
     for one in found:
         if not isinstance(one, kind):
             expected = f"{kind.__name__} or {like}" if like else kind.__name__
-            raise ValueError(f"{name}: expected {expected}, got {brief(one)}")  # noqa: TRY004 - all checks raise ValueError
+            named = getattr(one, "__name__", "") if like == "a tool's id" else ""
+            instead = f': write "{named}"' if named else ""
+            raise ValueError(f"{name}: expected {expected}, got {brief(one)}{instead}")  # noqa: TRY004 - all checks raise ValueError
     return found
+
+
+# What others call these errors: HTTP statuses, names of exceptions
+_OTHER_NAMES = {
+    Code.DEADLINE_EXCEEDED: "408 504 timeout timedout readtimeout connecttimeout",
+    Code.UNAVAILABLE: "502 503 serviceunavailable badgateway connection connectionreset connectionrefused network",
+    Code.RESOURCE_EXHAUSTED: "429 ratelimit ratelimited ratelimitexceeded toomanyrequests throttled quotaexceeded",
+    Code.INTERNAL: "500 internalserver server",
+    Code.INVALID_ARGUMENT: "400 422 badrequest invalidinput validation value",
+    Code.UNAUTHENTICATED: "401 unauthorized unauthorised authentication auth",
+    Code.PERMISSION_DENIED: "403 forbidden permission",
+    Code.NOT_FOUND: "404 filenotfound missing",
+    Code.ABORTED: "409 conflict",
+}
+_CODES = {name: code for code, names in _OTHER_NAMES.items() for name in names.split()}
 
 
 def read_code(value: Any) -> Code:
@@ -92,7 +109,11 @@ def read_code(value: Any) -> Code:
     try:
         return Code(value)
     except ValueError:
-        close = did_you_mean(str(value).upper(), Code)
+        name = value.__name__ if isinstance(value, type) else str(value)
+        plain = name.lower().replace("_", "").replace(" ", "").removesuffix("error").removesuffix("exception")
+        if plain in _CODES:
+            raise ValueError(f"{brief(value)} is not an error code: write {_CODES[plain]}") from None
+        close = did_you_mean(name.upper(), Code)
         raise ValueError(f"{brief(value)} is not an error code like UNAVAILABLE or NOT_FOUND{close}") from None
 
 

@@ -36,6 +36,7 @@ def make_call(
     services: BuildServices,
     tool: Tool,
     args: Mapping[str, Any] | None,
+    /,
     *,
     id: str | None = None,
     thread: str | None = None,

@@ -43,19 +43,23 @@ async def run_plan(
     """Submit all calls of a plan as one turn, and wait for its end."""
     made = plan if isinstance(plan, Plan) else read_plan(plan)
     refuse_lost_keys(made, tools)
-    for place, message in find_odd_arguments(made):
-        log.warning("%s: %s", place, message)
-    if not made.calls:
-        log.warning("plan: there are no calls in it, so nothing runs")
-    timeout = None if made.timeout is None else Seconds(made.timeout)
-    async with open_turn(
-        timeout=timeout,
-        thread=made.thread,
-        max_calls=made.max_calls,
-        max_calls_per_tool=made.max_calls_per_tool,
-    ) as turn:
+    async with turn_of(made, open_turn) as turn:
         turn.submit_plan(made)
     return turn.report
+
+
+def turn_of(plan: Plan, open_turn: OpenTurn) -> Turn:
+    """The turn of a plan, with the plan's own limits. What is odd in the plan is logged."""
+    for place, message in find_odd_arguments(plan):
+        log.warning("%s: %s", place, message)
+    if not plan.calls:
+        log.warning("plan: there are no calls in it, so nothing runs")
+    return open_turn(
+        timeout=None if plan.timeout is None else Seconds(plan.timeout),
+        thread=plan.thread,
+        max_calls=plan.max_calls,
+        max_calls_per_tool=plan.max_calls_per_tool,
+    )
 
 
 def refuse_lost_keys(plan: Plan, tools: Mapping[str, Tool]) -> None:

@@ -26,13 +26,14 @@ _EFFECTS = {
     short_help="Classify an error text.",
     epilog='Examples: failsoft classify "429 Too Many Requests" · tail -1 error.log | failsoft classify -',
 )
-@click.argument("text")
+@click.argument("words", metavar="TEXT", nargs=-1, required=True)
 @json_option
-def classify(text: str, as_json: bool) -> int:
+def classify(words: tuple[str, ...], as_json: bool) -> int:
     """Classify an error TEXT: what it means, whether a retry can help, and which rule says so.
 
     TEXT is - for standard input. Exit codes: 0, 2 there is no text.
     """
+    text = " ".join(words)
     if text == "-":
         text = read_input(_LONGEST * 4).decode("utf-8", "replace")
     if not text.strip():

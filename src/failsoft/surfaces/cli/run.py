@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.core.model.builtin_faults import UNKNOWN_TOOL
-from failsoft.core.model.durations import Seconds
 from failsoft.core.model.json_values import shown
 from failsoft.errors import ManifestError
 from failsoft.runtime.runtime import Runtime
@@ -103,12 +102,12 @@ def _hint_at_tools(console: Console, report: TurnReport, rt: Runtime, manifest: 
 
 
 async def _play(rt: Runtime, plan: Plan, console: Console | None) -> TurnReport:
+    from failsoft.runtime.turn.plan_runner import turn_of
     from failsoft.surfaces.cli.live import watching
 
     handles: dict[str, Any] = {}
     shown = nullcontext() if console is None else watching(rt, console, handles)
-    timeout = None if plan.timeout is None else Seconds(plan.timeout)
-    async with rt, shown, rt.turn(timeout=timeout, thread=plan.thread) as turn:
+    async with rt, shown, turn_of(plan, rt.turn) as turn:
         handles.update(turn.submit_plan(plan))
     return turn.report
 

@@ -29,6 +29,7 @@ class Row(NamedTuple):
     id: str
     description: str
     known: KnownEffect
+    missing: str = ""  # why it cannot be called here
 
     def to_dict(self) -> dict[str, Any]:
         known = self.known
@@ -39,6 +40,8 @@ class Row(NamedTuple):
             "effect_source": known.source,
             "effect_reason": known.reason,
             "safe_to_repeat": known.safe,
+            "available": not self.missing,
+            "unavailable_because": self.missing or None,
         }
 
 
@@ -97,7 +100,12 @@ def _of_manifest(manifest: str | None) -> list[Row]:
 
 def _of_runtime(runtime: Runtime) -> list[Row]:
     return [
-        Row(tool.id, _first_line(tool.description), tool.known_effect)
+        Row(
+            tool.id,
+            _first_line(tool.description),
+            tool.known_effect,
+            "" if tool.unavailable_fault is None else tool.unavailable_fault.message,
+        )
         for tool in runtime._engine.toolbox.tools.values()
     ]
 
@@ -146,5 +154,8 @@ def _show(rows: Sequence[Row]) -> None:
             clean(known.reason),
         )
     console.print(table)
+    for row in rows:
+        if row.missing:
+            console.print(Text(f"{clean(row.id)} cannot be called here: {clean(row.missing)}", style="red"))
     if any(row.known.safe is None for row in rows):
         console.print("Declare read_only: true, or idempotent: true or false, for tools that declare neither.")

@@ -178,6 +178,17 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
     return 0
 
 
+_FORMS = {".html": "html", ".htm": "html", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
+
+
+def _form_of(output: Path | None) -> str:
+    """The format that a file's name asks for."""
+    suffix = "" if output is None else output.suffix.lower()
+    if suffix in (".csv", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".xml"):
+        raise click.UsageError(f"--output {output}: a turn is written as .jsonl or .html, not as {suffix}")
+    return _FORMS.get(suffix, "jsonl")
+
+
 @trace.command()
 @click.argument("turn", default="last")
 @click.option(
@@ -203,7 +214,7 @@ def export(
     TURN is an id or a part of one, last, or all: the events of all turns and outside turns. Exit codes: 0, 1 no such
     turn.
     """
-    form = form or ("html" if output is not None and output.suffix in (".html", ".htm") else "jsonl")
+    form = form or _form_of(output)
     if as_json and output is None:
         raise click.UsageError("--json reports the written file: name one with --output")
     opened = open_source(store, trace)
