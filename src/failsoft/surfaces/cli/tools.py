@@ -40,8 +40,7 @@ class Row(NamedTuple):
             "effect_source": known.source,
             "effect_reason": known.reason,
             "safe_to_repeat": known.safe,
-            "available": not self.missing,
-            "unavailable_because": self.missing or None,
+            **({"unavailable_because": self.missing} if self.missing else {}),
         }
 
 
