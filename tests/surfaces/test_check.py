@@ -114,7 +114,7 @@ def test_a_manifest_may_be_named_like_a_plan() -> None:
 def test_a_plan_that_is_given_for_a_manifest() -> None:
     result = check("--manifest", "plan.yaml", plan="timeout: 3s\ncalls: [{tool: search}]")
     assert result.exit_code == 1
-    assert "plan.yaml:1:1: error: this is a plan, it lists calls" in result.stdout
+    assert "plan.yaml:1:1: error: this is a plan, which lists calls" in result.stdout
 
 
 def test_findings_can_be_read_as_json() -> None:
