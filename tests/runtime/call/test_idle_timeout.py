@@ -475,3 +475,35 @@ def test_a_blocking_caller_is_answered_at_the_idle_timeout_also_if_the_thread_be
     assert outcome.fault is not None
     assert (outcome.attempts, outcome.fault.rule, outcome.fault.effect) == (1, "idle_timeout", "unknown")
     assert taken < 0.8
+
+
+@virtual
+async def test_a_callback_that_another_task_calls_reports_progress_if_it_was_bound_in_the_tool() -> None:
+    """A client session calls its callbacks in its own task, which belongs to no call."""
+    rt = Runtime()
+    asked: asyncio.Queue[tuple[Any, asyncio.Future[str]]] = asyncio.Queue()
+
+    async def receive() -> None:
+        while True:
+            on_progress, answer = await asked.get()
+            for done in range(6):
+                await asyncio.sleep(3)
+                await on_progress(done, 6)
+            if not answer.done():
+                answer.set_result("done")
+
+    @rt.tool(idle_timeout="5s", timeout="1m", retry=ONCE, read_only=True)
+    async def ask(bound: bool) -> str:
+        report = failsoft.in_thread(failsoft.progress) if bound else failsoft.progress
+
+        async def on_progress(done: int, total: int) -> None:
+            report("%d of %d", done, total)
+
+        answer = asyncio.get_running_loop().create_future()
+        asked.put_nowait((on_progress, answer))
+        return await answer
+
+    session = asyncio.create_task(receive())
+    assert (await rt.call("ask", {"bound": True})).value == "done"
+    assert (await rt.call("ask", {"bound": False})).status == "failed"
+    session.cancel()

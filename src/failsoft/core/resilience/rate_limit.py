@@ -8,14 +8,17 @@ Rules
   each knows at once how long it waits: waiting needs no queue and no wake-up.
 - An attempt waits if its token comes before the turn's deadline, and within ``LONGEST_WAIT`` if there is none. Otherwise it gives
   its place back and is refused.
-- A place that is given back is free for the next attempt that asks. Attempts that already wait keep their times.
+- A place that is given back is free for the next attempt that asks before its time. Attempts that already wait keep their
+  times. A place between others that nobody takes is lost: a later attempt in its place would run too close to the others.
 
-A bucket is one number: the time at which it will be full again if no token is taken. (This is the generic cell rate algorithm.)
+A bucket is the time at which it will be full again if no token is taken (the generic cell rate algorithm), and the times that
+were given back.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect, insort
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from failsoft.core.model.durations import MOMENT, text
 from failsoft.core.resilience.retry import NoRetry, Retry
@@ -26,19 +29,36 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 300.0  # seconds, for a call without a deadline: the default time of a turn
 MOST_BUCKETS = 1_000  # per tool; the fullest ones are dropped first: a full bucket is the same as none
 
-FULL = 0.0  # a bucket from which no token was taken
+
+class Bucket(NamedTuple):
+    """The tokens of one tool and tenant."""
+
+    full_at: float  # when it will be full if no token is taken
+    given_back: tuple[float, ...] = ()  # times between those of waiting attempts, the earliest first
 
 
-def take(full_at: float, rate: Rate, *, now: float) -> tuple[float, float]:
+FULL: Final = Bucket(0.0)  # a bucket from which no token was taken
+
+
+def take(bucket: Bucket, rate: Rate, *, now: float) -> tuple[Bucket, float]:
     """Take the next token. Returns the bucket, and the seconds until the token is there; 0 if it is."""
-    full_at = max(full_at, now) + rate.seconds / rate.calls
+    free = bucket.given_back[bisect(bucket.given_back, now) :] if bucket.given_back else ()
+    if free:
+        return Bucket(bucket.full_at, free[1:]), free[0] - now
+    full_at = max(bucket.full_at, now) + rate.seconds / rate.calls
     wait = full_at - rate.seconds - now
-    return full_at, wait if wait > MOMENT else 0.0
+    return Bucket(full_at), wait if wait > MOMENT else 0.0
 
 
-def give_back(full_at: float, rate: Rate) -> float:
-    """Return the bucket after a token that was not used has been given back."""
-    return full_at - rate.seconds / rate.calls
+def give_back(bucket: Bucket, rate: Rate, *, at: float) -> Bucket:
+    """Return the bucket after the token of the time ``at``, which was waited for, has been given back."""
+    times = list(bucket.given_back)
+    insort(times, at)
+    full_at = bucket.full_at
+    while times and times[-1] >= full_at - rate.seconds - MOMENT:  # the last one: as if it had never been taken
+        times.pop()
+        full_at -= rate.seconds / rate.calls
+    return Bucket(full_at, tuple(times))
 
 
 def plan_turn(seconds: float, *, turn_left: float | None) -> Retry | NoRetry:

@@ -134,10 +134,10 @@ def check_rate_limit(rt: InPlaceServices, call: Call, candidate: Candidate, buck
 def give_token_back(rt: InPlaceServices, call: Call, candidate: Candidate) -> None:
     """Give back the token that a candidate has reserved and will not use."""
     buckets = candidate.tool.rate_buckets
-    if candidate.token_at is not None and buckets is not None:
-        candidate.token_at = None
+    at, candidate.token_at = candidate.token_at, None
+    if at is not None and buckets is not None:
         with rt.toolbox.lock:
-            buckets.give_back(call.tenant)
+            buckets.give_back(call.tenant, at)
 
 
 def set_rate_hold(rt: InPlaceServices, call: Call, tool: Tool, fault: Fault) -> None:

@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 class RateBuckets:
     """The rate limit of a tool, and the tokens left."""
 
-    __slots__ = ("_full_at", "rate")
+    __slots__ = ("_buckets", "rate")
 
     def __init__(self, rate: Rate) -> None:
         self.rate = rate
-        self._full_at: dict[str | None, float] = {}  # by tenant
+        self._buckets: dict[str | None, rate_limit.Bucket] = {}  # by tenant
 
     def take(self, tenant: str | None, now: float) -> float:
         """Take the next token; return the seconds until the token is available."""
-        bucket, wait = rate_limit.take(self._full_at.get(tenant, rate_limit.FULL), self.rate, now=now)
-        self._full_at[tenant] = bucket
-        if len(self._full_at) > rate_limit.MOST_BUCKETS:
+        bucket, wait = rate_limit.take(self._buckets.get(tenant, rate_limit.FULL), self.rate, now=now)
+        self._buckets[tenant] = bucket
+        if len(self._buckets) > rate_limit.MOST_BUCKETS:
             self._drop_full(now)
         return wait
 
-    def give_back(self, tenant: str | None) -> None:
-        """Give back a token that was not used."""
-        bucket = self._full_at.get(tenant)
+    def give_back(self, tenant: str | None, at: float) -> None:
+        """Give back the token of the time ``at``, which was not used."""
+        bucket = self._buckets.get(tenant)
         if bucket is not None:
-            self._full_at[tenant] = rate_limit.give_back(bucket, self.rate)
+            self._buckets[tenant] = rate_limit.give_back(bucket, self.rate, at=at)
 
     def _drop_full(self, now: float) -> None:
-        for tenant in [tenant for tenant, full_at in self._full_at.items() if full_at <= now]:
-            del self._full_at[tenant]
-        while len(self._full_at) > rate_limit.MOST_BUCKETS:
-            del self._full_at[min(self._full_at, key=self._full_at.__getitem__)]
+        for tenant in [tenant for tenant, bucket in self._buckets.items() if bucket.full_at <= now]:
+            del self._buckets[tenant]
+        while len(self._buckets) > rate_limit.MOST_BUCKETS:
+            del self._buckets[min(self._buckets, key=lambda tenant: self._buckets[tenant].full_at)]
