@@ -44,6 +44,7 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     batchUpdate bulk_delete run_job run_shell execute_command process_payment return_items issue_refund comment mention_user
     fetch_and_lock check_and_book find_and_book_flight compare_and_set translate_and_post look_up_and_pay
     take_payment capture_payment open_account make_call check_guest_in checkCartOut turn_lights_off load_and_run
+    shopping_list_add_item HassListCompleteItem file_complaint freeze_card unfreeze_card flip_switch bridge_tokens
     wire_money bill_customer disburse_funds settle_invoice deduct_points collect_payment use_voucher get_rid_of_user
     pull_request_review_write services-updater upsert_row reschedule_meeting
     rm rmdir mv mkdir del_user SendEmailTool send_email_v2 bank_transfer_tool forward_email top_up_card regenerate_key
@@ -63,7 +64,7 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
           forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
           address listen cancelled cancellations be_cancelled sending sqlquery searchandreplace
           read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale
-          get_access_token fetch_otp bulk_convert_existing_rules"""
+          get_access_token fetch_otp bulk_convert_existing_rules list_add_item refund_policy purchase_history"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:
@@ -89,6 +90,10 @@ def test_a_name_wins_over_a_description(name: str, description: str, effect: str
     ("description", "effect"),
     [
         ("Gets the weather of a city.", "read"),
+        ("Gives an overview of the orders.", "read"),
+        ("Gives kudos to a colleague.", "neither"),
+        ("Generates and sends an invoice.", "write"),
+        ("Run a bash command.", "write"),
         ("Returns free/busy information.", "read"),
         ("A wrapper around Wikipedia. Useful for when you need to answer questions about people.", "read"),
         ("Use this tool to search for messages.", "read"),

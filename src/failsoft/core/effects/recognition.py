@@ -222,6 +222,10 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> _Named | None:
     noun = verb in table.READS_THAT_ARE_NOUNS
     if noun and behind and _writes(behind[-1]):
         return None if behind[-1] in table.WRITES_THAT_ARE_NOUNS else _write(behind[-1])
+    if (
+        verb == "list" and len(behind) > 1 and _writes(behind[0]) and not behind[-1].endswith("s")
+    ):  # "todo_list_add_item"
+        return _write(behind[0]) if before and behind[0] not in table.WRITES_THAT_ARE_NOUNS else None
     if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
         return None
     if verb == "query" and (before or table.LANGUAGES & set(behind)):  # "run_query", "sql_db_query", "query_graphql"
@@ -300,6 +304,7 @@ _FIRST_WORD = re.compile(
     re.IGNORECASE,
 )
 _AFTER_NOUNS = table.LOOKED_AT | frozenset("from is are that which in with for".split())  # "Message from a user"
+_HANDED = re.compile(r"(?<!answer)(?<!answers) to (?:an?|the|your|another|one) \w+", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.:;](?:\s|$)")
 _COORDINATED = re.compile(r"(?:, |\band |\bor |, and |, or |/|& )([a-z]+)")
 
@@ -353,7 +358,9 @@ def _described(word: str, following: str, rest: str) -> Recognised | None:
         return _described_light(light, word, rest)
     verb = _verb(word.lower())
     if verb is None:
-        return None
+        is_open = not table.OPEN.isdisjoint(_forms(word.lower()))
+        also = _also_writes(rest) if is_open else ""  # "Generates and sends an invoice"
+        return Recognised("write", f'its description says "{also}"') if also else None
     said = f'its description says "{word}"'
     if following in table.PHRASAL_WRITES.get(verb, ()):
         return Recognised("write", f'its description says "{word} {following}"')
@@ -376,16 +383,19 @@ def _described_light(verb: str, word: str, rest: str) -> Recognised | None:
     if said is not None and said.effect == "read" and not also:
         thing = next(found for found in behind if found in table.LIGHT_READS)
         return Recognised("read", f'its description says "{word} … {thing}"')
-    if also or _joined(behind) or _writes(verb) or (verb == "make" and said is not None):
+    program = verb == "run" and not table.PROGRAMS.isdisjoint(behind[:3])
+    if also or _joined(behind) or _writes(verb) or program or (verb == "make" and said is not None):
         return Recognised("write", f'its description says "{also or word}"')
     return None
 
 
 def _acts_on(verb: str, rest: str) -> bool:
-    """True if the object turns a read into an action: "Convert a lead", "Query a SQL database"."""
+    """True if the object turns a read into an action: "Convert a lead", "Query a SQL database", "Give points to a user"."""
     objects = {word.lower() for word in _WORDS.findall(rest[:80])}
     if verb == "convert":
         return bool((table.CONVERTED - {"to"}) & objects)
+    if verb == "give":
+        return _HANDED.search(_SENTENCE.split(rest, maxsplit=1)[0]) is not None
     return verb == "query" and bool(table.LANGUAGES & objects)
 
 

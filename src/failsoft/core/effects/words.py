@@ -56,7 +56,7 @@ WRITES = _words("""
     regenerate reimage recycle reconcile rebalance defer ignore react upvote downvote endorse nudge tap swipe paste mkdir
     rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
-    prepare persist refuel autofix del relist uncheck deselect
+    prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
 """)
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
@@ -66,7 +66,7 @@ WRITES_FIRST = _words("""
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage fix
+    annotate isolate rollout stage fix bridge
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
@@ -93,6 +93,9 @@ ARTICLES = _words("a an the")
 
 # Activities that start when called, although the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
+
+# Programs that can do anything: "Run a bash command" changes something, "Run a report" may not.
+PROGRAMS = _words("command commands shell bash script scripts code")
 
 # Languages that can express anything. With one of these words a "query" may be a DELETE as well as a SELECT.
 LANGUAGES = _words("sql cypher graphql cql db database code script command shell")
@@ -130,6 +133,8 @@ PHRASAL_WRITES = {
     "hand": _words("over off"),
     "hang": _words("up"),
     "fill": _words("in out"),
+    "file": _words("complaint claim appeal dispute taxes lawsuit"),
+    "http": _words("post"),
 }
 PHRASAL_READS = {"look": _words("up at for")}
 
@@ -203,7 +208,7 @@ MANNERS = _words("batch bulk try async")
 
 # Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
 JOBS = _words("deploy upload import install sync login migrate restore archive ship refund process checkout purchase")
-STATES = _words("status progress")
+STATES = _words("status progress policy policies history")
 
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
