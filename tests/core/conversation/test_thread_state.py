@@ -153,6 +153,26 @@ def test_identical_calls_have_the_same_fingerprint(one: Any, other: Any, same: b
     assert call_fingerprint("t", *one) != call_fingerprint("u", *one)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"amount": 4}, {"amount": 4.0}, True),
+        ({"items": [{"count": 2}]}, {"items": [{"count": 2.0}]}, True),
+        ({"amount": 4}, {"amount": 4.5}, False),
+        ({"amount": 1}, {"amount": True}, False),
+        ({"amount": 2**53}, {"amount": 2.0**60}, False),
+    ],
+)
+def test_a_whole_number_is_the_same_argument_however_a_history_writes_it(one: Any, other: Any, same: bool) -> None:
+    assert (mark("pay", (), one) == mark("pay", (), other)) is same
+
+
+def test_arguments_that_contain_themselves_leave_only_the_id() -> None:
+    deep: list[Any] = []
+    deep.append(deep)
+    assert mark("pay", (), {"a": deep}) == ""
+
+
 def test_arguments_that_json_cannot_represent_have_no_fingerprint() -> None:
     deep: list[Any] = []
     deep.append(deep)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 ABSENT_FOR = 600.0  # seconds
 OFFER_LASTS = 1800.0
 MOST_PARTS = 100_000  # lists and mappings in the arguments of a call that gets a fingerprint
+_EXACT = 2.0**53  # up to here a float is the exact whole number
 DANGLES_FOR = 86_400.0  # a conversation may be resumed the next day
 LOOP_WINDOW = 60.0
 LOOP_AFTER = 2  # the third identical call is answered without running
@@ -95,8 +96,24 @@ def _is_bounded(value: Any) -> bool:
 
 
 def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Return what distinguishes calls with the same id; empty if the arguments are not JSON, so only the id counts."""
-    return call_fingerprint(tool, args, kwargs) or ""
+    """Return what distinguishes calls with the same id; empty if the arguments are not JSON, so only the id counts.
+
+    ``4`` and ``4.0`` are the same argument: some providers and histories write one for the other.
+    """
+    try:
+        positional, named = _with_whole_numbers([args, dict(kwargs)])
+    except RecursionError:  # too deep to be compared
+        return ""
+    return call_fingerprint(tool, positional, named) or ""
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """Return JSON data with whole numbers as ``int``."""
+    if type(value) is float and value.is_integer() and abs(value) <= _EXACT:
+        return int(value)
+    if type(value) is dict:
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
+    return [_with_whole_numbers(item) for item in value] if type(value) in (list, tuple) else value
 
 
 def remaining_time(when: float, wall: float) -> float:
