@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from failsoft.client import answers, requests
 from failsoft.client.connection import find_token, http_options, read_address, send
+from failsoft.client.deadlines import limit_requests
 from failsoft.client.event_stream import EventMessages, stream_headers
 from failsoft.client.requests import Advice, Asked, Circuit, Status, Verdict
 from failsoft.core.model.durations import seconds
@@ -39,7 +40,7 @@ class Client:
         self.address = read_address(url, "Client")
         self._timeout = seconds(timeout)
         options = http_options(self.address, find_token(token), self._timeout)
-        self._http = httpx.Client(**options, transport=transport)
+        self._http = limit_requests(httpx.Client(**options, transport=transport))
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,12 +5,14 @@ Rules
 - The token travels in a header only. It is given, or read from the variable FAILSOFT_TOKEN, or from the file that
   FAILSOFT_TOKEN_FILE names.
 - Redirects are not followed: the token would go along. Proxies of the environment are not used.
-- A request has one deadline for all of it: an answer that trickles in is given up too. Answers are limited in size.
+- A request has one deadline for all of it: an answer that trickles in is given up too. Answers are limited in size, and
+  are not decompressed.
 - Error messages never contain the token.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import logging
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from failsoft.client.deadlines import within
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import FailsoftError, ManifestError
 
@@ -124,7 +127,11 @@ def http_options(address: Address, token: str, timeout: float) -> dict[str, Any]
         raise FailsoftError('the client of the daemon needs httpx: pip install "failsoft[client]"') from None
     return {
         "base_url": address.url,
-        "headers": {"authorization": f"Bearer {token}", "accept": "application/json"},
+        "headers": {
+            "authorization": f"Bearer {token}",
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a small compressed answer could take all memory
+        },
         "timeout": httpx.Timeout(timeout),
         "follow_redirects": False,
         "trust_env": False,
@@ -179,8 +186,8 @@ def send(
 ) -> Any:
     """Send a request and return the JSON answer, all of it within ``timeout`` seconds."""
     read = _Body(timeout)
-    with translate(), client.stream(method, path, **_arguments(body, query, timeout)) as answer:
-        for part in answer.iter_bytes():
+    with translate(), within(timeout), client.stream(method, path, **_arguments(body, query, timeout)) as answer:
+        for part in answer.iter_raw():
             read.add(part)
         return read_answer(answer.status_code, b"".join(read.parts))
 
@@ -196,10 +203,13 @@ async def send_async(
     """``send`` for an event loop; ``limit`` is its timeout."""
     read = _Body(limit)
     with translate():
-        async with client.stream(method, path, **_arguments(body, query, limit)) as answer:
-            async for part in answer.aiter_bytes():
-                read.add(part)
-            return read_answer(answer.status_code, b"".join(read.parts))
+        try:
+            async with asyncio.timeout(limit), client.stream(method, path, **_arguments(body, query, limit)) as answer:
+                async for part in answer.aiter_raw():
+                    read.add(part)
+                return read_answer(answer.status_code, b"".join(read.parts))
+        except TimeoutError:
+            raise DaemonUnavailable(f"no whole answer within {limit:g} s") from None
 
 
 def read_answer(status: int, content: bytes) -> Any:

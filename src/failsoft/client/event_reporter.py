@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
+from failsoft.client.deadlines import limit_requests
 from failsoft.core.model.json_values import plain
 from failsoft.observe.events import Event
 
@@ -121,7 +122,7 @@ class EventReporter:
         if self._client is None:
             import httpx
 
-            self._client = httpx.Client(**self._options)
+            self._client = limit_requests(httpx.Client(**self._options))
             weakref.finalize(self, self._client.close)
         dropped = self.dropped
         body = {"source": self.source, "events": part, "dropped": dropped - self._reported}

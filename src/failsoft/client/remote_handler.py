@@ -22,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
+from failsoft.client.deadlines import limit_requests
 from failsoft.core.model.durations import seconds
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.options import BreakerOptions
@@ -64,7 +65,7 @@ class RemoteHandler:
         import httpx
 
         self._owner = os.getpid()
-        self._client = httpx.Client(**self._options)
+        self._client = limit_requests(httpx.Client(**self._options))
         self._threads = ThreadPoolExecutor(_THREADS, "failsoft-remote-handler")
         weakref.finalize(self, self._client.close)
 
