@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.context import attach
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, virtual
@@ -76,6 +77,84 @@ def test_every_route_makes_one_span_per_call_and_one_per_attempt(tool: str, rout
         "execute_tool see > attempt see",
     ]
     assert current_name() == "-"
+
+
+@pytest.mark.parametrize("read", ["to its end", "in part", "until it fails"])
+@pytest.mark.parametrize("kind", ["async", "blocking"])
+def test_spans_made_by_a_stream_are_children_of_its_attempt(kind: str, read: str) -> None:
+    collected = Collected()
+    rt = collected.runtime()
+
+    def blocking() -> Any:
+        for at in range(3):
+            if at == 2 and read == "until it fails":
+                raise ValueError
+            with collected.tracer.start_as_current_span("page"):
+                pass
+            yield current_name()
+
+    async def stream() -> Any:
+        for name in blocking():
+            yield name
+
+    async def play() -> None:
+        items = guarded()
+        with suppress(ValueError):
+            if kind == "async":
+                async for name in items:
+                    seen.append((name, current_name()))
+                    if read == "in part" and len(seen) == 2:
+                        break
+            else:
+                for name in items:
+                    seen.append((name, current_name()))
+                    if read == "in part" and len(seen) == 2:
+                        break
+        assert current_name() == "-"
+
+    guarded = rt.add(stream if kind == "async" else blocking, id="search", read_only=True)
+    seen: list[tuple[str, str]] = []
+    asyncio.run(play())
+    count = 3 if read == "to its end" else 2
+    assert seen == [("attempt search", "-")] * count
+    assert collected.tree() == [
+        "- > execute_tool search",
+        "execute_tool search > attempt search",
+        *["attempt search > page"] * count,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["async", "blocking", "in the caller", "stream"])
+def test_a_context_that_a_tool_forgets_to_detach_ends_with_its_attempt(kind: str) -> None:
+    collected = Collected()
+    rt = collected.runtime()
+
+    def forget() -> None:
+        attach(trace.set_span_in_context(collected.tracer.start_span("forgotten")))
+
+    async def forget_later() -> None:
+        await asyncio.sleep(0)
+        forget()
+
+    async def stream() -> Any:
+        with collected.tracer.start_as_current_span("whole"):
+            yield 1
+            yield 2
+
+    options: dict[str, Any] = {"timeout": None} if kind == "in the caller" else {}
+    fn = {"async": forget_later, "stream": stream}.get(kind, forget)
+    guarded = rt.add(fn, id="search", read_only=True, **options)
+
+    async def play() -> list[str]:
+        if kind != "stream":
+            await rt.call("search")
+            return [current_name()]
+        return [current_name() async for _ in guarded()] + [current_name()]
+
+    assert set(asyncio.run(play())) == {"-"}
+    if kind not in ("async", "stream"):
+        rt.call_sync("search")
+        assert current_name() == "-"
 
 
 @virtual

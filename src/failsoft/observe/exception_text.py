@@ -11,6 +11,7 @@ from failsoft.core.redact.sanitise import LIMIT, sanitise
 _PACKAGE = __file__.removesuffix("observe/exception_text.py")
 _LINKS = 8  # most exceptions in a chain
 _TEXT = 1_000  # characters of each exception's text
+_CONTINUED = "\n  "  # further lines of an exception's text are indented, so that none looks like a record of its own
 _FRAMES = 100  # last frames of each traceback
 
 Frames = tuple[tuple[CodeType, int], ...]  # code and line
@@ -44,7 +45,7 @@ def render(captured: Captured) -> str:
 
 
 def _lines(error: BaseException, frames: Frames) -> list[str]:
-    message = sanitise(error, limit=_TEXT)
+    message = sanitise(error, limit=_TEXT).replace("\n", _CONTINUED)
     name = type(error).__qualname__
     head = "Traceback (most recent call last):\n"
     shown = traceback.StackSummary.from_list([(code.co_filename, line, code.co_name, None) for code, line in frames])

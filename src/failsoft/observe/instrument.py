@@ -140,6 +140,9 @@ class Instrument:
         A blocking tool that outlives its deadline leaves the context manager when it ends, after the call.
         """
 
+    def item(self, call: CallInfo, number: int) -> Manager | None:
+        """Surround a further item of a stream. The first one ended the attempt; the reader may take the others later."""
+
     def abandoned(self, call: CallInfo, number: int) -> None:
         """Learn that an attempt goes on although its call does not wait for it any more."""
 
@@ -239,6 +242,10 @@ class Instruments:
         """Enter the hooks around an attempt."""
         return self._enter(lambda instrument: instrument.attempt(call, number))
 
+    def item(self, call: CallInfo, number: int) -> Entered:
+        """Enter the hooks around an item of a stream."""
+        return self._enter(lambda instrument: instrument.item(call, number))
+
     def verify(self, call: CallInfo) -> Entered:
         """Enter the hooks around ``verify``."""
         return self._enter(lambda instrument: instrument.verify(call))
@@ -332,6 +339,10 @@ class CallSpan:
     def enter_attempt(self, tool_id: str, number: int) -> Entered:
         """Enter the hooks around an attempt."""
         return self._instruments.attempt(self._of(tool_id), number)
+
+    def enter_item(self, tool_id: str, number: int) -> Entered:
+        """Enter the hooks around an item of a stream."""
+        return self._instruments.item(self._of(tool_id), number)
 
     def enter_verify(self, tool_id: str) -> Entered:
         """Enter the hooks around ``verify``."""

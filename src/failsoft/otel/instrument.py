@@ -146,6 +146,11 @@ class OpenTelemetry(Instrument):
         attempt = None if spans is None else spans.start_attempt(call, number)
         return None if attempt is None else _AttemptScope(attempt)
 
+    def item(self, call: CallInfo, number: int) -> Manager | None:
+        spans = call.notes.get(self)
+        attempt = None if spans is None else spans.attempts.get(number)
+        return None if attempt is None else _ItemScope(attempt.span)
+
     def verify(self, call: CallInfo) -> Manager | None:
         spans = call.notes.get(self)
         asked = None if spans is None else spans.start_verify(call)
@@ -182,6 +187,19 @@ class _Scope:
     def restore(self) -> None:
         if get_current() is self._inside:  # else this is another context
             attach(self._before)
+
+    def restore_here(self) -> None:
+        """Restore where the scope was entered: also if the tool has set a context of its own and left it there."""
+        attach(self._before)
+
+
+class _ItemScope(_Scope):
+    """Makes the span of an attempt the current one again, although it has ended."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        self.restore_here()
 
 
 class _TurnScope(_Scope):
@@ -241,7 +259,7 @@ class _AttemptScope(_Scope):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.restore()
+        self.restore_here()
         attempt = self._attempt
         if attempt.ended_at is not None:  # it was abandoned
             return

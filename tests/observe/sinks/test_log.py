@@ -175,6 +175,21 @@ def test_names_from_outside_cannot_break_a_line_or_a_stream(records: Records) ->
     assert "\x1b" not in record.getMessage()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])
+def test_the_text_of_an_error_cannot_forge_a_record(records: Records, end: str) -> None:
+    async def forge() -> None:
+        raise PermissionError(f"401{end}CRITICAL root: all is lost{end}Traceback (most recent call last):")
+
+    runtime(search=forge).call_sync("search")
+    (record,) = records.of("search")
+    lines = logging.Formatter("%(levelname)s %(name)s: %(message)s").format(record).splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        lines[0],
+        "Traceback (most recent call last):",
+        "PermissionError: 401",
+    ]
+
+
 def test_identical_failures_are_counted_and_the_count_is_logged(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from failsoft.core.model.fault import Code
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import FailsoftError
 from failsoft.observe.instrument import CARRIED, OPENERS, CallInfo, CallSpan, Instruments
+from failsoft.runtime.call.streams import AsyncStream, Stream
 from failsoft.runtime.scope import ASKED
 from failsoft.runtime.tools.framework_tool import FrameworkTool
 
@@ -126,6 +127,7 @@ async def surround(
     entered.exit(_error(result))
     if result.still_running:
         span.abandoned(tool.id, number)
+    _surround_items(span, tool, number, result.value)
     return result
 
 
@@ -147,7 +149,14 @@ def surround_body(span: CallSpan, tool: Tool, number: int, run: Callable[[], Any
         entered.exit(error)
         raise
     entered.exit()
+    _surround_items(span, tool, number, value)
     return value
+
+
+def _surround_items(span: CallSpan, tool: Tool, number: int, value: Any) -> None:
+    """Surround the further items of a stream, which its reader takes after the attempt."""
+    if type(value) in (AsyncStream, Stream):
+        value.surround = lambda: span.enter_item(tool.id, number)
 
 
 def _error(result: AttemptResult) -> BaseException | None:

@@ -7,8 +7,11 @@ stream is one attempt: see ``integration.streams``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from failsoft.observe.instrument import Entered
 
 _END: Any = object()
 
@@ -20,6 +23,7 @@ class AsyncStream(AsyncIterator[Any]):
         self._source = source
         self._first = first
         self._begun = False
+        self.surround: Callable[[], Entered] | None = None  # enters the instruments around each further item
 
     async def __anext__(self) -> Any:
         if not self._begun:
@@ -28,7 +32,13 @@ class AsyncStream(AsyncIterator[Any]):
             if first is _END:
                 raise StopAsyncIteration
             return first
-        return await self._source.__anext__()
+        if self.surround is None:
+            return await self._source.__anext__()
+        entered = self.surround()
+        try:
+            return await self._source.__anext__()
+        finally:
+            entered.exit()
 
     @property
     def is_empty(self) -> bool:
@@ -50,6 +60,7 @@ class Stream(Iterator[Any]):
         self._source = source
         self._first = first
         self._begun = False
+        self.surround: Callable[[], Entered] | None = None  # enters the instruments around each further item
 
     def __next__(self) -> Any:
         if not self._begun:
@@ -58,7 +69,13 @@ class Stream(Iterator[Any]):
             if first is _END:
                 raise StopIteration
             return first
-        return next(self._source)
+        if self.surround is None:
+            return next(self._source)
+        entered = self.surround()
+        try:
+            return next(self._source)
+        finally:
+            entered.exit()
 
     @property
     def is_empty(self) -> bool:
