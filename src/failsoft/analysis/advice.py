@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from failsoft.analysis.waterfall.verdict import say_seconds
+from failsoft.analysis.waterfall.verdict import format_seconds
 from failsoft.core.resilience.retry import CUT_OFF
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def _shorter_timeouts(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
         yield (
             saved,
             (
-                f"{tool} works in {say_seconds(slowest)} when it works, and {_times(len(durations), 'attempt')} waited "
-                f"{say_seconds(max(durations))} for nothing: `timeout: {_written(better)}` saves {say_seconds(saved)} of "
-                f"{say_seconds(waterfall.duration)}."
+                f"{tool} works in {format_seconds(slowest)} when it works, and {_times(len(durations), 'attempt')} waited "
+                f"{format_seconds(max(durations))} for nothing: `timeout: {_written(better)}` saves {format_seconds(saved)} of "
+                f"{format_seconds(waterfall.duration)}."
             ),
         )
 
@@ -82,8 +82,8 @@ def _more_concurrency(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
         yield (
             seconds,
             (
-                f"{tool} waited {say_seconds(seconds)} for a place to run: a larger `concurrency` saves up to that much of "
-                f"{say_seconds(waterfall.duration)}."
+                f"{tool} waited {format_seconds(seconds)} for a place to run: a larger `concurrency` saves up to that much of "
+                f"{format_seconds(waterfall.duration)}."
             ),
         )
 
@@ -106,7 +106,7 @@ def _doomed_retries(waterfall: Waterfall) -> Iterator[tuple[float, str]]:
             saved,
             (
                 f"{tool} failed in all {attempts} attempts: with a fallback, the first failure would have been enough "
-                f"(it took {say_seconds(first)}), which saves up to {say_seconds(saved)} of {say_seconds(waterfall.duration)}."
+                f"(it took {format_seconds(first)}), which saves up to {format_seconds(saved)} of {format_seconds(waterfall.duration)}."
             ),
         )
 

@@ -17,7 +17,7 @@ from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.core.model.validation import one_of, several
 from failsoft.core.resilience.recovery_memory import Mode
-from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.core.turn.cycles import find_cycles, format_cycle
 from failsoft.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def refuse_cycles(options: Iterable[ToolOptions], settings: Settings) -> None:
     edges |= {tool.id: [via.tool for via in tool.fallbacks] for tool in options}
     for cycle in find_cycles(edges):
         raise ManifestError(
-            f"{cycle[0]}: fallbacks: these tools are fallbacks of each other in a cycle, {say_cycle(cycle)}: "
+            f"{cycle[0]}: fallbacks: these tools are fallbacks of each other in a cycle, {format_cycle(cycle)}: "
             "drop one of the fallbacks"
         )
 

@@ -71,6 +71,7 @@ def make_framework_call(
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
+    *,
     turn: AgentRun | None,
     options: CallKeywords,
 ) -> Call:
@@ -107,6 +108,7 @@ def run_framework_call_blocking(
     settings: Settings,
     name: str,
     args: Mapping[str, Any] | None,
+    *,
     turn: AgentRun | None,
     options: CallKeywords,
     running: RunnerSet,
@@ -114,7 +116,7 @@ def run_framework_call_blocking(
     """``run_framework_call`` for frameworks that block; in a context of its own."""
     detach_from_turn()
     RUNNING.set(running)
-    call = make_framework_call(services, settings, name, args, turn, options)
+    call = make_framework_call(services, settings, name, args, turn=turn, options=options)
     try:
         return _count_success(call, services.runner.run_blocking(call))
     except ControlFlow as passing:

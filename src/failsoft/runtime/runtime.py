@@ -304,7 +304,7 @@ class Runtime(RuntimeView):
         ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
         ``agent_run``.
         """
-        call = agent_calls.make_framework_call(self._engine, self._settings, tool, args, turn, options)
+        call = agent_calls.make_framework_call(self._engine, self._settings, tool, args, turn=turn, options=options)
         return agent_calls.run_framework_call(self._engine, call, RunnerSet(runners, control))
 
     def run_sync(
@@ -321,7 +321,8 @@ class Runtime(RuntimeView):
         """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
         running = RunnerSet(runners, control)
         return copy_context().run(
-            agent_calls.run_framework_call_blocking, self._engine, self._settings, tool, args, turn, options, running
+            agent_calls.run_framework_call_blocking, self._engine, self._settings, tool, args,
+            turn=turn, options=options, running=running,
         )  # fmt: skip
 
     def agent_run(

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.resilience.circuit_breaker import BreakerState
 from failsoft.stores.ports import BreakerStore, KeptCircuit
+from failsoft.testing.conformance import Wall, broken_rule, run_at_once
 
 MakeBreakerStore = Callable[[Callable[[], float]], BreakerStore]
 SOON = 5.0  # seconds within which a change is reported, also on a busy machine
@@ -27,26 +27,17 @@ _PROBING = KeptCircuit(BreakerState("half_open", 5, 1, 3, 1_700_000_030.5, 2, 35
 _CLOSED = KeptCircuit(BreakerState("closed", 2, 0, 3, recent="++-+--"))
 
 
-class _Wall:
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def check_breaker_store(make: MakeBreakerStore) -> None:
     """Raise AssertionError with the broken rule unless ``make`` returns breaker stores that conform to ``stores.ports``."""
     for check in _CHECKS:
-        wall = _Wall()
+        wall = Wall()
         try:
             check(make(wall), wall)
         except Exception as error:
-            what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            raise AssertionError(f"{(check.__doc__ or '').strip()}: {what}") from error
+            raise broken_rule(check, error) from error
 
 
-def _loading(store: BreakerStore, _: _Wall) -> None:
+def _loading(store: BreakerStore, _: Wall) -> None:
     """A circuit is read as it was written"""
     assert store.load("search") is None
     version = 0
@@ -57,7 +48,7 @@ def _loading(store: BreakerStore, _: _Wall) -> None:
     assert store.load("other") is None
 
 
-def _swapping(store: BreakerStore, wall: _Wall) -> None:
+def _swapping(store: BreakerStore, wall: Wall) -> None:
     """A circuit is replaced only if its version is current, and versions grow"""
     first = store.swap("search", 0, _OPEN, ttl=60)
     assert store.swap("search", 0, _CLOSED, ttl=60) == 0, "it is kept already"
@@ -72,16 +63,16 @@ def _swapping(store: BreakerStore, wall: _Wall) -> None:
     assert third > second, "a version never comes back"
 
 
-def _swapping_at_once(store: BreakerStore, _: _Wall) -> None:
+def _swapping_at_once(store: BreakerStore, _: Wall) -> None:
     """If several swap the same version at the same time, exactly one does"""
     for number in range(25):
-        found = _at_once(4, lambda who, key=str(number): store.swap(key, 0, _probe(who), ttl=60))  # type: ignore[misc]
+        found = run_at_once(4, lambda who, key=str(number): store.swap(key, 0, _probe(who), ttl=60))  # type: ignore[misc]
         winners = [who for who, version in enumerate(found) if version]
         assert len(winners) == 1, found
         assert store.load(str(number)) == (_probe(winners[0]), found[winners[0]])
 
 
-def _watching(store: BreakerStore, _: _Wall) -> None:
+def _watching(store: BreakerStore, _: Wall) -> None:
     """A watcher is told of every circuit at once, then of every change, until it stops"""
     version = store.swap("kept", 0, _OPEN, ttl=60)
     seen: list[tuple[str, KeptCircuit, int]] = []
@@ -102,22 +93,6 @@ def _watching(store: BreakerStore, _: _Wall) -> None:
 
 def _probe(number: int) -> KeptCircuit:
     return KeptCircuit(BreakerState("half_open", 5, 0, 3, 1_700_000_030.0, number, 35.0), _FAULT)
-
-
-def _at_once(number: int, do: Callable[[int], int]) -> list[int]:
-    found = [0] * number
-    ready = threading.Barrier(number)
-
-    def work(who: int) -> None:
-        ready.wait()
-        found[who] = do(who)
-
-    workers = [threading.Thread(target=work, args=(who,)) for who in range(number)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return found
 
 
 def _wait(condition: Callable[[], bool], longest: float = SOON) -> None:

@@ -15,22 +15,15 @@ from typing import Any
 
 from failsoft.observe.success_runs import Run
 from failsoft.stores.ports import Store, key_of
+from failsoft.testing.conformance import Wall, broken_rule, run_at_once
 
 MakeStore = Callable[[Callable[[], float]], Store]
-
-
-class _Wall:
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def check_store(make: MakeStore) -> None:
     """Raise AssertionError with the broken rule unless ``make`` returns stores that conform to ``stores.ports``."""
     for check in _CHECKS:
-        wall = _Wall()
+        wall = Wall()
         store = make(wall)
         try:
             check(store, wall)
@@ -38,11 +31,10 @@ def check_store(make: MakeStore) -> None:
         except Exception as error:
             with suppress(Exception):
                 store.close()
-            what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            raise AssertionError(f"{(check.__doc__ or '').strip()}: {what}") from error
+            raise broken_rule(check, error) from error
 
 
-def _equal_and_apart(store: Store, _: _Wall) -> None:
+def _equal_and_apart(store: Store, _: Wall) -> None:
     """A value read back equals the value put, and is never the same object"""
     value = {"tallies": {"retry": [1, 0.5]}, "none": None, "text": "ä \u2028 \x00"}
     store.put("memory", "k", value)
@@ -53,7 +45,7 @@ def _equal_and_apart(store: Store, _: _Wall) -> None:
     assert store.get("memory", "k")["none"] is None
 
 
-def _replacing(store: Store, _: _Wall) -> None:
+def _replacing(store: Store, _: Wall) -> None:
     """Putting replaces, deleting removes, and kinds are separate"""
     store.put("pending", "k", 1)
     store.put("pending", "k", 2)
@@ -66,7 +58,7 @@ def _replacing(store: Store, _: _Wall) -> None:
     assert store.get("pending", "k") is None
 
 
-def _time(store: Store, wall: _Wall) -> None:
+def _time(store: Store, wall: Wall) -> None:
     """A record with a ttl expires by the wall clock"""
     store.put("availability", "short", 1, ttl=600)
     store.put("availability", "long", 1)
@@ -79,7 +71,7 @@ def _time(store: Store, wall: _Wall) -> None:
     assert store.get("availability", "short") == 2, "putting again does not inherit the old time"
 
 
-def _scopes(store: Store, _: _Wall) -> None:
+def _scopes(store: Store, _: Wall) -> None:
     """Listing goes by whole parts of the key, in the order of the keys"""
     for tenant, thread, tool in (("acme", "1", "b"), ("acme", "1", "a"), ("acme", "10", "a"), ("acm", "1", "a")):
         store.put("pending", key_of(tenant, thread, tool), tool)
@@ -90,7 +82,7 @@ def _scopes(store: Store, _: _Wall) -> None:
     assert store.find("pending", key_of(None)) == [(key_of(None, "1", "a"), "nobody's")]
 
 
-def _taking(store: Store, wall: _Wall) -> None:
+def _taking(store: Store, wall: Wall) -> None:
     """A value is taken once, and taking sees earlier puts and deletes"""
     store.put("pending", "k", {"tool": "pay"})
     store.put("pending", "other", 1)
@@ -106,16 +98,16 @@ def _taking(store: Store, wall: _Wall) -> None:
     assert store.take("pending", "short") is None, "its ttl has expired"
 
 
-def _taking_at_once(store: Store, _: _Wall) -> None:
+def _taking_at_once(store: Store, _: Wall) -> None:
     """If several take one value at the same time, exactly one gets it"""
     for number in range(50):
         key = key_of("acme", str(number))
         store.put("pending", key, number)
-        found = _at_once(4, lambda _, key=key: store.take("pending", key))  # type: ignore[misc]  # binds key
+        found = run_at_once(4, lambda _, key=key: store.take("pending", key))  # type: ignore[misc]  # binds key
         assert sorted(found, key=str) == sorted([number, None, None, None], key=str), found
 
 
-def _claiming(store: Store, wall: _Wall) -> None:
+def _claiming(store: Store, wall: Wall) -> None:
     """A claim stores values under free keys, and returns the values of the others"""
     assert store.claim("pending", {"a": 1, "b": {"run": "x"}}, timeout=5) == {}
     assert store.claim("pending", {"a": 2, "c": 3}, timeout=5) == {"a": 1}
@@ -129,17 +121,17 @@ def _claiming(store: Store, wall: _Wall) -> None:
     assert store.claim("pending", {"p": 2}, timeout=5) == {"p": 1}, "a key that was put is not free"
 
 
-def _claiming_at_once(store: Store, _: _Wall) -> None:
+def _claiming_at_once(store: Store, _: Wall) -> None:
     """If several claim one key at the same time, exactly one gets it"""
     for number in range(50):
         key = key_of("acme", str(number))
-        found = _at_once(4, lambda who, key=key: store.claim("pending", {key: who}, timeout=5))  # type: ignore[misc]
+        found = run_at_once(4, lambda who, key=key: store.claim("pending", {key: who}, timeout=5))  # type: ignore[misc]
         owner = store.get("pending", key)
         assert [*found].count({}) == 1, found
         assert all(taken in ({}, {key: owner}) for taken in found), found
 
 
-def _swapping(store: Store, wall: _Wall) -> None:
+def _swapping(store: Store, wall: Wall) -> None:
     """A swap changes all values if all are as expected, and none otherwise"""
     store.put("pending", "a", {"state": "unknown"})
     changes: dict[str, tuple[Any, Any]] = {"a": ({"state": "unknown"}, {"state": "none"}), "b": (None, 1)}
@@ -156,34 +148,17 @@ def _swapping(store: Store, wall: _Wall) -> None:
     assert store.swap("pending", {"b": (4, 5)}, timeout=5) is False, "its ttl has expired"
 
 
-def _swapping_at_once(store: Store, _: _Wall) -> None:
+def _swapping_at_once(store: Store, _: Wall) -> None:
     """If several swap one value at the same time, exactly one does"""
     for number in range(50):
         key = key_of("acme", str(number))
         store.put("pending", key, "open")
-        found = _at_once(4, lambda who, key=key: store.swap("pending", {key: ("open", who)}, timeout=5))  # type: ignore[misc]
+        found = run_at_once(4, lambda who, key=key: store.swap("pending", {key: ("open", who)}, timeout=5))  # type: ignore[misc]
         assert sorted(found) == [False, False, False, True], found
         assert found[store.get("pending", key)]
 
 
-def _at_once(number: int, do: Callable[[int], Any]) -> list[Any]:
-    """Return the result of each of several threads that start at once."""
-    found: list[Any] = [None] * number
-
-    def work(who: int) -> None:
-        ready.wait()
-        found[who] = do(who)
-
-    ready = threading.Barrier(number)
-    workers = [threading.Thread(target=work, args=(who,)) for who in range(number)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return found
-
-
-def _events(store: Store, _: _Wall) -> None:
+def _events(store: Store, _: Wall) -> None:
     """Events are read in the order in which they were appended, after a position, and by turn"""
     store.append([{"seq": n, "turn_id": "t" if n % 2 else None, "event_type": "X"} for n in range(10)])
     store.append([{"seq": 10, "turn_id": "u", "event_type": "X"}])
@@ -196,7 +171,7 @@ def _events(store: Store, _: _Wall) -> None:
     assert store.read(turn_id="nobody's") == []
 
 
-def _runs(store: Store, _: _Wall) -> None:
+def _runs(store: Store, _: Wall) -> None:
     """A run of plain successes is read as its events, also from the middle and among others"""
     run = Run(2, 1.7e9, "t", ["a", "b"] * 3, [None] * 6, [0.0] * 6, [0.5] * 6)
     store.append([{"seq": 1, "turn_id": "u"}])
@@ -211,14 +186,14 @@ def _runs(store: Store, _: _Wall) -> None:
     assert [event["seq"] for _, event in store.read(turn_id="t", limit=100)] == list(range(2, 9))
 
 
-def _turns(store: Store, _: _Wall) -> None:
+def _turns(store: Store, _: Wall) -> None:
     """Turns are listed by their latest event, the latest first; calls outside turns are not listed"""
     store.append([{"turn_id": turn} for turn in ("a", "b", None, "a", "c")])
     assert store.turns() == ["c", "a", "b"], store.turns()
     assert store.turns(1) == ["c"]
 
 
-def _pruning(store: Store, _: _Wall) -> None:
+def _pruning(store: Store, _: Wall) -> None:
     """Events are deleted by age and by number, and positions are never reused"""
     store.append([{"seq": n, "timestamp": f"2026-01-{n + 1:02}T00:00:00.000Z"} for n in range(10)])
     last = store.read()[-1][0]
@@ -230,7 +205,7 @@ def _pruning(store: Store, _: _Wall) -> None:
     assert store.read(after=last) != []
 
 
-def _threads(store: Store, _: _Wall) -> None:
+def _threads(store: Store, _: Wall) -> None:
     """All methods may be called from any thread"""
 
     def work(name: str) -> None:
@@ -250,7 +225,7 @@ def _threads(store: Store, _: _Wall) -> None:
         assert [event["seq"] for _, event in store.read(turn_id=f"w{n}")] == list(range(200))
 
 
-def _closing(store: Store, _: _Wall) -> None:
+def _closing(store: Store, _: Wall) -> None:
     """After closing, writes are refused and counted as lost; closing twice is harmless"""
     store.put("memory", "k", 1)
     assert store.flush(5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from failsoft.analysis.waterfall import Row, Segment, Waterfall, judge
 from failsoft.analysis.waterfall.model import SegmentKind
-from failsoft.analysis.waterfall.verdict import Share, say_seconds
+from failsoft.analysis.waterfall.verdict import Share, format_seconds
 
 LONG = Waterfall(
     "turn-1",
@@ -83,7 +83,7 @@ def test_queueing_and_time_outside_tools_are_named_only_when_significant() -> No
 
 
 def test_durations_are_rounded_for_people() -> None:
-    assert [say_seconds(s) for s in (0, 0.0004, 0.04, 0.0949, 0.095, 0.1, 1, 9.96, 40.2, 3600)] == [
+    assert [format_seconds(s) for s in (0, 0.0004, 0.04, 0.0949, 0.095, 0.1, 1, 9.96, 40.2, 3600)] == [
         "0 ms", "0 ms", "40 ms", "95 ms", "0.1 s", "0.1 s", "1.0 s", "10.0 s", "40.2 s", "3600.0 s",
     ]  # fmt: skip
 

@@ -7,7 +7,15 @@ from typing import Any, get_args
 import pytest
 
 from failsoft.core.effects.tool_effect import KnownEffect
-from failsoft.core.explain.catalogue import ENGLISH, capitalise, enumerate_names, fill, find_problems, pick, say_when
+from failsoft.core.explain.catalogue import (
+    ENGLISH,
+    capitalise,
+    describe_when,
+    enumerate_names,
+    fill,
+    find_problems,
+    pick,
+)
 from failsoft.core.explain.explanation import explain
 from failsoft.core.explain.turn_message import compose
 from failsoft.core.model import builtin_faults
@@ -74,7 +82,7 @@ def test_names_are_listed_in_words(names: list[str], listed: str) -> None:
     ],
 )
 def test_waits_are_phrased_in_words_and_never_rounded_down(seconds: float | None, words: str) -> None:
-    assert say_when(ENGLISH, seconds) == words
+    assert describe_when(ENGLISH, seconds) == words
 
 
 def test_a_sentence_begins_with_a_capital() -> None:

@@ -5,7 +5,7 @@ import pytest
 from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.options import Fallback, ToolOptions
-from failsoft.core.resilience.fallback import alternatives, does_it_again, forbids_fallback, may_have_acted
+from failsoft.core.resilience.fallback import alternatives, forbids_fallback, may_have_acted, would_act_again
 
 FAULT = Fault(Code.UNAVAILABLE, "transient", "tool_transient", "unknown", "down", "it is down", "test")
 LISTED = (
@@ -104,6 +104,6 @@ def test_a_declared_write_may_have_acted_if_its_effect_is_not_known(said, acted)
 )
 def test_a_write_does_it_again_whatever_makes_repeating_it_safe(said, again):
     options = ToolOptions(**{"id": "gadget", **said})
-    assert does_it_again(know_effect(options), options) is again
-    assert does_it_again(know_effect(options, foreign=True), options) is (again or said == {})
-    assert does_it_again(know_effect(options, undeclared="never_repeat"), options) is (again or said == {})
+    assert would_act_again(know_effect(options), options) is again
+    assert would_act_again(know_effect(options, foreign=True), options) is (again or said == {})
+    assert would_act_again(know_effect(options, undeclared="never_repeat"), options) is (again or said == {})

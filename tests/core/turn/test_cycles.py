@@ -5,19 +5,19 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.core.turn.cycles import find_cycles, format_cycle
 
 NAMES = st.sampled_from("abcdef")
 
 
 def test_a_cycle_comes_with_its_path():
     assert find_cycles({"x": ["a"], "a": ["b"], "b": ["c"], "c": ["a"]}) == [("a", "b", "c", "a")]
-    assert say_cycle(("a", "b", "a")) == "a → b → a"
+    assert format_cycle(("a", "b", "a")) == "a → b → a"
 
 
 def test_a_long_cycle_is_shortened_to_a_line():
-    assert say_cycle([*"abcdefghi", "a"]) == "a → b → c → d → e → f → g → h → i → a"
-    assert say_cycle([*map(str, range(100)), "0"]) == "0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … 91 more … → 99 → 0"
+    assert format_cycle([*"abcdefghi", "a"]) == "a → b → c → d → e → f → g → h → i → a"
+    assert format_cycle([*map(str, range(100)), "0"]) == "0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … 91 more … → 99 → 0"
 
 
 def test_a_name_that_refers_to_itself():

@@ -32,7 +32,7 @@ from failsoft.analysis.waterfall.terminal import (
     name_of,
     summarise,
 )
-from failsoft.analysis.waterfall.verdict import KINDS, judge, say_seconds
+from failsoft.analysis.waterfall.verdict import KINDS, format_seconds, judge
 from failsoft.core.redact.printable import visible
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
             sums[share.kind] = sums.get(share.kind, 0.0) + share.seconds
         yield '<div class="shares">'
         for kind, seconds in sums.items():
-            title = f"{KINDS[kind]}: {say_seconds(seconds)}"
+            title = f"{KINDS[kind]}: {format_seconds(seconds)}"
             bar = _rect(kind, 0.0, seconds, verdict.duration, 12, title)
             yield (
-                f'<div class="share"><span>{KINDS[kind]}</span><span class="number">{_text(say_seconds(seconds))}</span>'
+                f'<div class="share"><span>{KINDS[kind]}</span><span class="number">{_text(format_seconds(seconds))}</span>'
                 f'<span class="number">{seconds / verdict.duration:.0%}</span>'
                 f'<svg height="12" role="img" aria-label="{_text(title)}">{bar}</svg></div>'
             )
@@ -170,7 +170,7 @@ def _collides(at: float, last: float, span: float) -> bool:
 def _call(row: Row, span: float, grid: str) -> str:
     marks = "".join(_segment(row, segment, span) for segment in row.segments)
     for tick in row.ticks:
-        title = f"{tick.kind} at {say_seconds(tick.at)}" + (f": {tick.text}" if tick.text else "")
+        title = f"{tick.kind} at {format_seconds(tick.at)}" + (f": {tick.text}" if tick.text else "")
         x = _percent(min(max(tick.at, span * 0.006), span * 0.994), span)
         aside = 9 if tick.kind == "opened" else 0  # beside the attempt that opened the circuit
         marks += f'<text class="sign {tick.kind}" x="{x}" dx="{aside}" y="12">{SIGNS[tick.kind]}<title>{_text(title)}</title></text>'
@@ -189,7 +189,9 @@ def _call(row: Row, span: float, grid: str) -> str:
 
 def _segment(row: Row, segment: Segment, span: float) -> str:
     kind = kind_of(row, segment)
-    title = f"{segment.tool}: {kind}, {say_seconds(segment.duration)}" + (f": {segment.text}" if segment.text else "")
+    title = f"{segment.tool}: {kind}, {format_seconds(segment.duration)}" + (
+        f": {segment.text}" if segment.text else ""
+    )
     drawn = _rect(kind, segment.start, segment.end, span, 14, title, y=5)
     if segment.kind in ("failed", "timeout", "killed"):
         end = max(segment.end, segment.start + span * _THINNEST / 100)

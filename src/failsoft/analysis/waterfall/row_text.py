@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from failsoft.analysis.waterfall.terminal import summarise
-from failsoft.analysis.waterfall.verdict import say_seconds
+from failsoft.analysis.waterfall.verdict import format_seconds
 
 if TYPE_CHECKING:
     from failsoft.analysis.waterfall.model import Row, Segment
@@ -32,24 +32,26 @@ def describe_row(row: Row) -> Iterator[str]:
     for tick in row.ticks:
         text = f": {tick.text}" if tick.text else ""
         if tick.kind == "opened":
-            yield f"at {say_seconds(tick.at)}: the circuit of {tick.tool} opened"
+            yield f"at {format_seconds(tick.at)}: the circuit of {tick.tool} opened"
         elif tick.kind == "refused":
-            yield f"at {say_seconds(tick.at)}: refused{text}"
+            yield f"at {format_seconds(tick.at)}: refused{text}"
     yield f"in the end: {summarise(row)}"
 
 
 def _describe_segment(segment: Segment, number: int) -> str:
-    when = f"at {say_seconds(segment.start)}"
+    when = f"at {format_seconds(segment.start)}"
     if segment.kind == "waiting":
-        return f"{when}: waited {say_seconds(segment.duration)} to try again"
+        return f"{when}: waited {format_seconds(segment.duration)} to try again"
     if segment.kind == "held":
-        return f"{when}: held back for {say_seconds(segment.duration)}, the service asked for it"
+        return f"{when}: held back for {format_seconds(segment.duration)}, the service asked for it"
     if segment.kind == "queued":
-        return f"{when}: waited {say_seconds(segment.duration)} for a place to run"
+        return f"{when}: waited {format_seconds(segment.duration)} for a place to run"
     text = f": {segment.text}" if segment.text else ""
     if segment.kind == "verifying":
-        return f"{when}: asked verify what happened, answered after {say_seconds(segment.duration)}{text}"
-    return f"{when}: attempt {number}, {segment.tool} {_SAID[segment.kind]} after {say_seconds(segment.duration)}{text}"
+        return f"{when}: asked verify what happened, answered after {format_seconds(segment.duration)}{text}"
+    return (
+        f"{when}: attempt {number}, {segment.tool} {_SAID[segment.kind]} after {format_seconds(segment.duration)}{text}"
+    )
 
 
 def sum_up(row: Row) -> str:
@@ -59,5 +61,5 @@ def sum_up(row: Row) -> str:
         described = _SAID.get(segment.kind) or _PAUSED[segment.kind]
         if segment.kind in _SAID and segment.tool != row.tool:
             described = f"{segment.tool} {described}"
-        parts.append(f"{described} {say_seconds(segment.duration)}")
+        parts.append(f"{described} {format_seconds(segment.duration)}")
     return " · ".join(parts)

@@ -87,14 +87,14 @@ class Verdict(NamedTuple):
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)
         if not total or not together:
             return ""
-        sentence = f"All calls together took {say_seconds(total)}: {together}."
+        sentence = f"All calls together took {format_seconds(total)}: {together}."
         if self.loss is not None and self.loss.attempts:
-            sentence += f" Most was lost to {self.loss.tool}: {self._say_loss(self.loss)}."
+            sentence += f" Most was lost to {self.loss.tool}: {self._describe_loss(self.loss)}."
         return sentence
 
-    def _say_loss(self, loss: Share) -> str:
+    def _describe_loss(self, loss: Share) -> str:
         waited = any(share.tool == loss.tool and share.kind in ("waiting", "held") for share in self.work)
-        sentence = _say_failed([loss._replace(tool=None)])
+        sentence = _describe_failed([loss._replace(tool=None)])
         if not waited:
             return sentence
         return f"{sentence} and the waits between them" if loss.attempts > 1 else f"{sentence} and waits"
@@ -111,7 +111,7 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         nothing = "too short to break down" if self.work else "no tool ran"
-        return f"{say_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
+        return f"{format_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
 
 
 def judge(waterfall: Timeline) -> Verdict:
@@ -122,7 +122,7 @@ def judge(waterfall: Timeline) -> Verdict:
     return Verdict(waterfall.duration, _sum(path), _sum(work))
 
 
-def say_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Format a time for people."""
     return f"{seconds:.1f} s" if seconds >= _SHORT else f"{seconds * 1000:.0f} ms"
 
@@ -160,14 +160,14 @@ def _list(shares: Iterable[Share], total: float) -> str:
     for share in shares:
         by_kind[share.kind].append(share)
     clauses = [
-        *(_say_failed(group) for group in _groups(by_kind["failed"])),
-        *_say_sum(by_kind["waiting"], "waiting to try again"),
-        *_say_sum(by_kind["held"], "held back by a rate limit"),
-        *_say_sum(by_kind["verifying"], "finding out what happened"),
-        *_say_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
-        *_say_sum(by_kind["unfinished"], "unfinished"),
-        *_say_sum(by_kind["useful"], "useful"),
-        *_say_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),
+        *(_describe_failed(group) for group in _groups(by_kind["failed"])),
+        *_describe_sum(by_kind["waiting"], "waiting to try again"),
+        *_describe_sum(by_kind["held"], "held back by a rate limit"),
+        *_describe_sum(by_kind["verifying"], "finding out what happened"),
+        *_describe_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
+        *_describe_sum(by_kind["unfinished"], "unfinished"),
+        *_describe_sum(by_kind["useful"], "useful"),
+        *_describe_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),
     ]
     return ", ".join(clauses)
 
@@ -178,21 +178,21 @@ def _groups(failed: list[Share]) -> list[list[Share]]:
     return [[share] for share in named] + ([rest] if rest else [])
 
 
-def _say_failed(shares: list[Share]) -> str:
+def _describe_failed(shares: list[Share]) -> str:
     seconds, attempts = sum(share.seconds for share in shares), sum(share.attempts for share in shares)
-    described = f"{say_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
+    described = f"{format_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
     if len(shares) > 1:
         return f"{described} of {len(shares)} other tools"
     return described if shares[0].tool is None else f"{described} of {shares[0].tool}"
 
 
-def _say_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
+def _describe_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
     seconds = sum(share.seconds for share in shares)
     if seconds < max(least, 0.0005):
         return []
     tools = list(dict.fromkeys(share.tool for share in shares if share.tool is not None))
     of_tools = f" ({', '.join(tools)})" if what in ("useful", "unfinished") and 0 < len(tools) <= _MOST_NAMED else ""
-    return [f"{say_seconds(seconds)} {what}{of_tools}"]
+    return [f"{format_seconds(seconds)} {what}{of_tools}"]
 
 
 def _plain(share: Share) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from failsoft.core.explain.catalogue import Texts, find_problems
 from failsoft.core.model.entrypoint import Entrypoint
 from failsoft.core.model.options import Fallback, ToolOptions, TurnOptions
 from failsoft.core.resilience.policy import Policy
-from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.core.turn.cycles import find_cycles, format_cycle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +121,9 @@ def _refuse_cycles(document: Document) -> None:
             paths |= {str(id): ("tool",) for key, id in _items(written) if key == "id"}
             edges |= {id: list(_fallbacks(written)) for id, path in paths.items() if path == ("tool",)}
     for cycle in find_cycles(edges):
-        message = f"these tools are fallbacks of each other in a cycle, {say_cycle(cycle)}: drop one of the fallbacks"
+        message = (
+            f"these tools are fallbacks of each other in a cycle, {format_cycle(cycle)}: drop one of the fallbacks"
+        )
         document.problems.append(document.problem((*paths[cycle[0]], "fallbacks"), message))
 
 

@@ -30,7 +30,7 @@ from failsoft.config.manifest.tool_blocks import Retry
 from failsoft.config.manifest.validate import parse
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.options import RetryOptions
-from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.core.turn.cycles import find_cycles, format_cycle
 
 REF, LITERAL = "$ref", "$literal"
 DEEPEST = 64  # levels of arguments; a mapping made in Python may contain itself
@@ -295,7 +295,7 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
                 _note(document, where, f"{call.id} depends on {need}, which is not a call of this plan{instead}")
     for cycle in find_cycles({call.id: call.needs for call in calls}):
         number = next(number for number, call in enumerate(calls) if call.id == cycle[0])
-        as_written = f"these calls wait for each other in a cycle, {say_cycle(cycle)}: drop one of the references"
+        as_written = f"these calls wait for each other in a cycle, {format_cycle(cycle)}: drop one of the references"
         _note(document, ("calls", number), as_written)
 
 

@@ -248,7 +248,7 @@ def enumerate_names(texts: Texts, names: Iterable[str]) -> str:
     return texts["list.comma"].join(most) + texts["list.and"] + last if most else last
 
 
-def say_when(texts: Texts, retry_after: float | None) -> str:
+def describe_when(texts: Texts, retry_after: float | None) -> str:
     """Say in words when calling again can help, rounded up."""
     if retry_after is None or not 0 < retry_after < math.inf:
         return texts["when"]

@@ -28,10 +28,10 @@ from failsoft.core.explain.catalogue import (
     CALL_FACTS,
     ENGLISH,
     capitalise,
+    describe_when,
     enumerate_names,
     fill,
     pick,
-    say_when,
 )
 from failsoft.core.explain.named_inputs import find_inputs
 from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, is_dependency_lost, quote
@@ -191,7 +191,7 @@ def wanted_inputs(fault: Fault) -> tuple[str, ...]:
     return tuple(name.replace("_", " ") for name in names)
 
 
-def say_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
+def describe_wanted(texts: Texts, fault: Fault | None) -> tuple[str, str]:
     """Return the inputs to give or correct: as a list, and as the request to the user."""
     names = wanted_inputs(fault) if fault is not None else ()
     if not names:
@@ -251,8 +251,8 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: Know
     facts["attempts"] = str(attempts)
     facts["repeats"] = str(outcome.repeats or "")
     facts["tries"] = fill(texts[{0: "tries.none", 1: "tries.one"}.get(attempts, "tries")], facts)
-    facts["when"] = say_when(texts, None if fault is None else fault.retry_after)
-    facts["names"], facts["wanted"] = say_wanted(texts, fault)
+    facts["when"] = describe_when(texts, None if fault is None else fault.retry_after)
+    facts["names"], facts["wanted"] = describe_wanted(texts, fault)
     if outcome.root is not None:
         facts["root"] = outcome.root if fault is None else failed_dependency(fault, outcome.root)
     if outcome.missing is not None:
@@ -268,11 +268,11 @@ def _facts(outcome: Outcome[Any], fault: Fault | None, texts: Texts, known: Know
         again = "retry.check_first" if check_first else f"retry.{fault.category}"
         facts["retry"] = fill(pick(texts, f"retry.{rule}", again), facts)
         facts["steps"] = fill(pick(texts, f"steps.{rule}", f"steps.{fault.category}"), facts)
-        facts["effect"] = _say_effect(outcome, fault, texts, known)
+        facts["effect"] = _describe_effect(outcome, fault, texts, known)
     return facts
 
 
-def _say_effect(outcome: Outcome[Any], fault: Fault, texts: Texts, known: KnownEffect) -> str:
+def _describe_effect(outcome: Outcome[Any], fault: Fault, texts: Texts, known: KnownEffect) -> str:
     """The model's sentence about the call's effect: a warning for every tool that is not a read."""
     effect = fault.effect
     if effect == "none":

@@ -21,8 +21,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failsoft.core.classify.nested import find_origin
-from failsoft.core.explain.catalogue import ENGLISH, capitalise, enumerate_names, fill, say_when
-from failsoft.core.explain.explanation import say_wanted
+from failsoft.core.explain.catalogue import ENGLISH, capitalise, describe_when, enumerate_names, fill
+from failsoft.core.explain.explanation import describe_wanted
 from failsoft.core.model.builtin_faults import PASSED_ON, is_dependency_lost
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compose(by_id: Mapping[str, Outcome[Any]], texts: Texts = ENGLISH, *, writes
             fill(texts["turn.so"], {"clause": clauses[0], "skipped": _several(skipped, "turn.skipped", texts, of)})
         ]
     elif skipped:
-        sentences.append(_say_skipped(skipped, by_id, texts, of))
+        sentences.append(_describe_skipped(skipped, by_id, texts, of))
     rest = reduce(lambda clause, more: fill(texts["turn.and"], {"clause": clause, "more": more}), clauses or [""])
     first = rest
     if completed:
@@ -88,7 +88,9 @@ def _clauses(outcomes: Sequence[Outcome[Any]], texts: Texts, of: Counts) -> list
     return clauses
 
 
-def _say_skipped(skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[Any]], texts: Texts, of: Counts) -> str:
+def _describe_skipped(
+    skipped: Sequence[Outcome[Any]], by_id: Mapping[str, Outcome[Any]], texts: Texts, of: Counts
+) -> str:
     """The skipped calls and their causes; the calls only, if there are too many causes."""
     by_root: dict[str, list[Outcome[Any]]] = {}
     for outcome in skipped:
@@ -127,7 +129,7 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]
         if acted:
             unsure.append(outcome)
         if outcome.status == "failed" and outcome.escalated and not (acted and fault.retryable):
-            key = (fault.category, say_when(texts, fault.retry_after), say_wanted(texts, fault)[1])
+            key = (fault.category, describe_when(texts, fault.retry_after), describe_wanted(texts, fault)[1])
             groups.setdefault(key, []).append(outcome)
     asks = [
         fill(

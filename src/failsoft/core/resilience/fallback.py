@@ -39,7 +39,7 @@ def may_have_acted(effect: Effect, known: KnownEffect) -> bool:
     return effect != "none" and known.effect != "read" and known.safe is not None
 
 
-def does_it_again(known: KnownEffect, options: ToolOptions, description: str = "") -> bool:
+def would_act_again(known: KnownEffect, options: ToolOptions, description: str = "") -> bool:
     """True if a fallback must not follow a tool that may have acted: it would do the same thing a second time.
 
     For a tool that is only declared idempotent, its name and description decide whether it reads.

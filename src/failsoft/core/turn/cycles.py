@@ -39,7 +39,7 @@ def _walk(root: str, edges: Mapping[str, Iterable[str]], done: set[str]) -> tupl
     return cycle
 
 
-def say_cycle(cycle: Sequence[str]) -> str:
+def format_cycle(cycle: Sequence[str]) -> str:
     """Format a cycle as one line. Names in the middle of a long cycle are omitted."""
     omitted = len(cycle) - _MOST
     names = cycle if omitted <= 0 else (*cycle[: _MOST - 2], f"… {omitted} more …", *cycle[-2:])

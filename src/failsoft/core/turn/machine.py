@@ -29,7 +29,7 @@ from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.errors import TurnError
 from failsoft.core.model.outcome import Status
 from failsoft.core.turn.cascade import cascade
-from failsoft.core.turn.cycles import find_cycles, say_cycle
+from failsoft.core.turn.cycles import find_cycles, format_cycle
 
 CallState = Status | Literal["new", "waiting", "running", "valueless"]  # the last: succeeded, its value is not known
 Needs = Mapping[str, Collection[str]]  # call id -> top-level arguments that its value fills; empty: ordering only
@@ -364,4 +364,4 @@ def _refuse_nonsense(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
         raise TurnError("\n".join(problems))
     cycles = find_cycles({call.id: call.needs for call in calls}) if ahead else ()
     if cycles:
-        raise TurnError("\n".join(f"calls depend on each other in a cycle: {say_cycle(path)}" for path in cycles))
+        raise TurnError("\n".join(f"calls depend on each other in a cycle: {format_cycle(path)}" for path in cycles))

@@ -214,13 +214,13 @@ def rate_fields(health: ToolHealth) -> dict[str, Any]:
 
 def refuse_from_cache(rt: RefusalServices, tool: Tool, cached: CachedRefusal) -> Outcome[Any] | None:
     """Refuse a call of an open circuit with a fault that all callers share; None if the circuit may admit a call."""
-    now = rt.time.now()
-    if now >= cached[1]:
+    now, trace = rt.time.now(), rt.log.trace
+    shared, until = cached
+    if now >= until:
         renewed = renew_refusal(rt, tool, now)
         if renewed is None:
             return None
-        cached = renewed
-    trace, shared = rt.log.trace, cached[0]
+        shared, _ = renewed
     outcome: Outcome[Any] = Outcome(
         trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
         explanation=rt.texts.explain,

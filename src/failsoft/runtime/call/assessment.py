@@ -17,7 +17,7 @@ from failsoft.core.model import builtin_faults
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.partial import Partial
-from failsoft.core.resilience.fallback import alternatives, does_it_again
+from failsoft.core.resilience.fallback import alternatives, would_act_again
 from failsoft.runtime.call.admission import can_replace, report_to_breaker, set_rate_hold, spend_retry
 from failsoft.runtime.call.steps import FallbacksFound, make_standing
 from failsoft.runtime.call.tracebacks import without_callers
@@ -148,7 +148,7 @@ def _usable(rt: InPlaceServices, call: Call, fallbacks: list[Fallback], step: Fi
         tool = rt.toolbox.tools[fallback.tool]
         if step.acted:
             known = (count_as_write(tool) if call.by_agent else tool).known_effect
-            if does_it_again(known, tool.options, tool.description):
+            if would_act_again(known, tool.options, tool.description):
                 continue
         seen.add(fallback.tool)
         yield fallback

@@ -25,7 +25,7 @@ from failsoft.errors import FailsoftError, ManifestError
 from failsoft.surfaces.cli.check import check as _check
 from failsoft.surfaces.cli.classify import classify as _classify
 from failsoft.surfaces.cli.completion import completion as _completion
-from failsoft.surfaces.cli.console import CommandError, clean, print_json, say
+from failsoft.surfaces.cli.console import CommandError, clean, print_json, print_text
 from failsoft.surfaces.cli.demo import demo as _demo
 from failsoft.surfaces.cli.doctor import doctor as _doctor
 from failsoft.surfaces.cli.init import init as _init
@@ -63,7 +63,7 @@ class Cli(click.Group):
             code = super().main(given, prog_name, complete_var, standalone_mode=False, **extra) or 0
             sys.stdout.flush()
         except _NO_COMMAND as error:
-            say(error.format_message(), err=True)
+            print_text(error.format_message(), err=True)
             code = 2
         except click.UsageError as error:
             code = fail(error.format_message(), 2, as_json=as_json, hint=_usage_hint(error))
@@ -103,11 +103,11 @@ def fail(message: str, code: int, *, as_json: bool, hint: str = "", problems: Se
         error = {"message": message, "exit_code": code}
         print_json({"error": {**error, **({"hint": hint} if hint else {}), "problems": list(problems)}})
     else:
-        say(f"failsoft: {clean(message)}", err=True)
+        print_text(f"failsoft: {clean(message)}", err=True)
         for problem in problems:
-            say(f"  {clean(problem)}", err=True)
+            print_text(f"  {clean(problem)}", err=True)
         if hint:
-            say(clean(hint), err=True)
+            print_text(clean(hint), err=True)
     return code
 
 

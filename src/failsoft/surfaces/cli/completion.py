@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from failsoft.surfaces.cli.console import json_option, print_json, say
+from failsoft.surfaces.cli.console import json_option, print_json, print_text
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -27,5 +27,5 @@ def completion(context: click.Context, shell: str, as_json: bool) -> int:
     if as_json:
         print_json({"shell": shell, "script": script})
     else:
-        say(script)
+        print_text(script)
     return 0

@@ -34,7 +34,7 @@ __all__ = [
     "make_console",
     "manifest_option",
     "print_json",
-    "say",
+    "print_text",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,10 +76,10 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if not is_utf8(sys.stdout) or _SURROGATES.search(text):
         text = json.dumps(value, indent=indent)
-    say(text)
+    print_text(text)
 
 
-def say(text: str, *, err: bool = False) -> None:
+def print_text(text: str, *, err: bool = False) -> None:
     """Print text in the stream's own encoding. click alone would write UTF-8 to an ASCII stream."""
     click.echo(text, file=sys.stderr if err else sys.stdout)
 

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from failsoft.analysis.waterfall.terminal import CRITICAL, CellKind, Line, axis, explain_signs, lay_out
-from failsoft.analysis.waterfall.verdict import KINDS, say_seconds
+from failsoft.analysis.waterfall.verdict import KINDS, format_seconds
 from failsoft.surfaces.cli.console import clean
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ _NAME, _RESULT, _BAR = 32, 27, 16  # columns: longest name, result of a running 
 
 def headline(turn: Why) -> Text:
     """Describe a turn in one line: id, start, duration, calls still running."""
-    took = f"{say_seconds(turn.seconds)}" if turn.ended else f"{say_seconds(turn.seconds)} so far"
+    took = f"{format_seconds(turn.seconds)}" if turn.ended else f"{format_seconds(turn.seconds)} so far"
     head = Text.assemble((clean(turn.turn_id), "bold"), (clean(f"  {turn.began or ''}  {took}"), "bright_black"))
     if turn.thread is not None:
         head.append(clean(f"  thread {turn.thread}"), "bright_black")
     if turn.running:
-        calls = ", ".join(f"{call.label} for {say_seconds(call.seconds)}" for call in turn.running)
+        calls = ", ".join(f"{call.label} for {format_seconds(call.seconds)}" for call in turn.running)
         head.append(clean(f"\nStill running: {calls}"), "yellow")
     elif not turn.ended:
         head.append("\nNot ended: the turn is running, or its process is gone", "yellow")
@@ -151,7 +151,7 @@ def _shares(verdict: Verdict, width: int) -> Iterator[Text]:
             continue
         char, style = _SHARES[kind]
         part = seconds / verdict.duration
-        line = Text(f"{words[kind]:{longest}}  {say_seconds(seconds):>8}  {part:4.0%}  ")
+        line = Text(f"{words[kind]:{longest}}  {format_seconds(seconds):>8}  {part:4.0%}  ")
         line.append(char * max(1, round(part * room)), style)
         line.no_wrap = True
         yield line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from failsoft.surfaces.cli.console import CommandError, json_option, print_json, say
+from failsoft.surfaces.cli.console import CommandError, json_option, print_json, print_text
 from failsoft.surfaces.cli.files import cannot_write
 
 _FILES = ("failsoft.yaml", "failsoft.schema.json")
@@ -44,7 +44,7 @@ def init(directory: Path, force: bool, as_json: bool) -> int:
     if as_json:
         print_json({"written": written})
     else:
-        say(f"Wrote {' and '.join(written)}.")
+        print_text(f"Wrote {' and '.join(written)}.")
         manifest = "" if directory == Path() else f" --manifest {written[0]}"
-        say(f"Next: put your own tools into {written[0]}, then run failsoft check{manifest}.")
+        print_text(f"Next: put your own tools into {written[0]}, then run failsoft check{manifest}.")
     return 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.analysis.waterfall import Row, Segment, Waterfall, build
-from failsoft.analysis.waterfall.verdict import say_seconds
+from failsoft.analysis.waterfall.verdict import format_seconds
 from failsoft.runtime.execution import clock as clocks
 from failsoft.surfaces.cli.console import clean, is_live
 
@@ -157,7 +157,7 @@ def describe_record(fields: Mapping[str, Any]) -> str | None:
 
 def _describe_error(fields: Mapping[str, Any]) -> str:
     line = f"{fields['tool_id']} failed: {fields['error']}"
-    return f"{line}; trying again in {say_seconds(fields['delay_ms'] / 1000)}" if "delay_ms" in fields else line
+    return f"{line}; trying again in {format_seconds(fields['delay_ms'] / 1000)}" if "delay_ms" in fields else line
 
 
 def _describe_failure(fields: Mapping[str, Any]) -> str:
@@ -184,8 +184,8 @@ _DESCRIBERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "CallCancelled": lambda _: "cancelled",
     "CircuitOpened": lambda fields: fields["message"],
     "FallbackUsed": lambda fields: f"{fields['tool_id']} falls back to {fields['alternative']}",
-    "CallRunning": lambda fields: f"still running after {say_seconds(fields['duration_ms'] / 1000)}",
+    "CallRunning": lambda fields: f"still running after {format_seconds(fields['duration_ms'] / 1000)}",
     "DefaultUsed": lambda fields: fields["message"],
     "PartialUsed": lambda fields: fields["message"],
-    "TurnTimedOut": lambda fields: f"the turn's {say_seconds(fields['timeout_ms'] / 1000)} are up",
+    "TurnTimedOut": lambda fields: f"the turn's {format_seconds(fields['timeout_ms'] / 1000)} are up",
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from failsoft.errors import FailsoftError
-from failsoft.surfaces.cli.console import CommandError, json_option, print_json, say
+from failsoft.surfaces.cli.console import CommandError, json_option, print_json, print_text
 from failsoft.surfaces.cli.files import check_address, import_from_here, read
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ async def _serve(
     if as_json:
         print_json({"url": address, "tokens": str(book.path), "store": store}, indent=None)
     else:
-        say(f"failsoft listens on {address}\nTokens: {book.path}\nStop it with Ctrl-C.")
+        print_text(f"failsoft listens on {address}\nTokens: {book.path}\nStop it with Ctrl-C.")
     await running
     return 0
 
@@ -204,7 +204,7 @@ def list_tokens(tokens: Path | None, as_json: bool) -> int:
     else:
         for each in shown:
             tenant = "" if each["tenant"] is None else f"  tenant {each['tenant']}"
-            say(f"{each['name']}  {', '.join(each['roles'])}{tenant}")
+            print_text(f"{each['name']}  {', '.join(each['roles'])}{tenant}")
     return 0
 
 
@@ -270,7 +270,7 @@ def remove_token(name: str, tokens: Path | None, as_json: bool) -> int:
     if as_json:
         print_json({"removed": name})
     else:
-        say(f"removed {name} from {path}")
+        print_text(f"removed {name} from {path}")
     return 0
 
 
@@ -278,4 +278,4 @@ def _print(made: Token, *, as_json: bool) -> None:
     if as_json:
         print_json(made.to_dict())
     else:
-        say(made.secret)
+        print_text(made.secret)

@@ -17,7 +17,7 @@ from failsoft.core.model import sizes
 from failsoft.core.model.durations import seconds
 from failsoft.errors import ManifestError
 from failsoft.observe.success_runs import iso
-from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, say
+from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, print_text
 from failsoft.surfaces.cli.files import cannot_write, read
 from failsoft.surfaces.cli.sources import open_kept, open_source, source_options, store_option, unreadable
 
@@ -57,7 +57,7 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
             code = 1
             known = isinstance(error, CommandError | SourceError)
             failure = str(error) if known else unreadable(f"{source.name}, turn {turn_id}", error).message
-            say(clean(failure), err=True)
+            print_text(clean(failure), err=True)
     if as_json:
         keys = ("turn_id", "began", "seconds", "thread", "ended", "running", "verdict")
         print_json([{key: turn.to_dict()[key] for key in keys} for turn in turns])
@@ -80,14 +80,14 @@ def _cells(turn: Why) -> tuple[str | Text, ...]:
     """Format a turn as one line of the list."""
     from rich.text import Text
 
-    from failsoft.analysis.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import format_seconds
 
     rows = [row for row in turn.waterfall.rows if row.parent is None]
     good = sum(row.status == "succeeded" for row in rows)
     return (
         clean(turn.turn_id),
         Text((turn.began or "")[:19].replace("T", " "), "bright_black"),
-        say_seconds(turn.seconds),
+        format_seconds(turn.seconds),
         Text(*_status(turn)),
         Text(f"{good}/{len(rows)} ok", "green" if good == len(rows) else "red"),
         clean(str(turn.waterfall.verdict).partition(": ")[2]),
@@ -109,11 +109,11 @@ def _table(lines: Sequence[tuple[str | Text, ...]]) -> Iterator[Text]:
 
 def _status(turn: Why) -> tuple[str, str]:
     """Return a turn's status in a word or two, and its colour."""
-    from failsoft.analysis.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import format_seconds
 
     if not turn.ended:
         stuck = max((call.seconds for call in turn.running), default=None)
-        return ("not ended", "yellow") if stuck is None else (f"running, {say_seconds(stuck)}", "blue")
+        return ("not ended", "yellow") if stuck is None else (f"running, {format_seconds(stuck)}", "blue")
     if turn.waterfall.deadline is not None:
         return "timed out", "magenta"
     good = all(row.status == "succeeded" for row in turn.waterfall.rows if row.parent is None)
@@ -240,7 +240,7 @@ def export(
         print_json({"turn_id": turn_id, "format": form, "file": str(output), "events": len(events)})
     else:
         what = f"The waterfall of {turn_id}" if form == "html" else f"{len(events)} events"
-        say(clean(f"{what} written to {output}"), err=True)
+        print_text(clean(f"{what} written to {output}"), err=True)
     return 0
 
 
@@ -350,7 +350,7 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
     if as_json:
         print_json({"dropped": gone, "store": str(found.path)})
     else:
-        say(f"{gone} events deleted from {clean(str(found.path))}")
+        print_text(f"{gone} events deleted from {clean(str(found.path))}")
     return 0
 
 
@@ -390,4 +390,4 @@ def _print_lines(events: Iterable[Record], *, everything: bool = False) -> None:
         if line is not None:
             name = f"{event['call_id']}: " if event.get("call_id") else ""
             turn = f"{event['turn_id']}  " if everything and event.get("turn_id") else ""
-            say(clean(f"{event['timestamp'][11:23]}  {turn}{name}{line}"))
+            print_text(clean(f"{event['timestamp'][11:23]}  {turn}{name}{line}"))

@@ -94,7 +94,7 @@ def _loss(loss: Loss) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from failsoft.analysis.waterfall.verdict import say_seconds
+    from failsoft.analysis.waterfall.verdict import format_seconds
 
     attempts = (
         "1 failed attempt" if loss.share.attempts == 1 else f"{loss.share.attempts} failed attempts and their waits"
@@ -102,7 +102,7 @@ def _loss(loss: Loss) -> RenderableType:
     lines = [
         Text.assemble(
             (clean(str(loss.share.tool)), "bold"),
-            clean(f": {say_seconds(loss.share.seconds)} in {attempts}, in {', '.join(loss.calls)}"),
+            clean(f": {format_seconds(loss.share.seconds)} in {attempts}, in {', '.join(loss.calls)}"),
         ),
         Text.assemble("error       ", (loss.code, "red"), clean(f", {loss.classification}: {loss.error}")),
         Text(clean(f"decided     {loss.reason}")),

@@ -23,7 +23,7 @@ from failsoft.core.model.outcome import Decision
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience import rate_hold
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields, refuse_retry
-from failsoft.core.resilience.fallback import alternatives, does_it_again, forbids_fallback, may_have_acted
+from failsoft.core.resilience.fallback import alternatives, forbids_fallback, may_have_acted, would_act_again
 from failsoft.core.resilience.policy import Policy, match
 from failsoft.core.resilience.retry import Attempts, NoRetry, Retry, Wish, add_failure, plan_retry, veto_retry
 from failsoft.observe import events
@@ -209,7 +209,7 @@ class ErrorDesk:
         other = self._book.tool(tenant, id)
         if other.is_disabled or other.observe() == "open":
             return False
-        return not (acted and does_it_again(other.known, other.options))
+        return not (acted and would_act_again(other.known, other.options))
 
     def _record(
         self,
