@@ -35,7 +35,7 @@ class TraceFile:
     def __init__(self, path: str | Path) -> None:
         self._name = path
         self._path = Path(path).absolute()  # the program may change its working directory
-        self._told = False
+        self._complained = False
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666))
         except OSError as error:
@@ -59,9 +59,9 @@ class TraceFile:
 
     def complain(self, error: BaseException) -> None:
         """Log the first problem."""
-        if self._told:
+        if self._complained:
             return
-        self._told = True
+        self._complained = True
         why = self._explain(error) if isinstance(error, OSError) else exception_text(error)
         log.warning("trace: %s cannot be written (%s); calls go on without it", self._name, why)
 

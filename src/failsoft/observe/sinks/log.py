@@ -264,13 +264,13 @@ class _Losses:
     """Logs how many records the logger was too slow for, at most once a minute."""
 
     def __init__(self) -> None:
-        self._told = 0
+        self._reported = 0
         self._next = 0.0
 
     def write(self) -> None:
-        lost, now = _delivery.dropped - self._told, monotonic()
+        lost, now = _delivery.dropped - self._reported, monotonic()
         if lost and now >= self._next:
-            self._told, self._next = self._told + lost, now + WINDOW
+            self._reported, self._next = self._reported + lost, now + WINDOW
             log.warning("%d records of failsoft were not logged: the handlers of this logger are too slow", lost)
 
 
