@@ -2,11 +2,13 @@
 
 The model is scripted and answers at once, the tools do nothing: what is left is what the framework costs, and what its
 adapter adds. In a run the model asks for two calls side by side, then for one more, then it is done. The conversation
-has an id, as it has in a real application.
+has an id, as it has in a real application. Every call has other arguments: failsoft tells a model that repeats one call
+that it makes no progress.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 from bench.harness import Peer, Plan, Table, add_instructions, compare
@@ -27,6 +30,14 @@ os.environ.setdefault("LANGSMITH_TRACING", "false")
 for adapter in ADAPTERS:  # imported here, so that all peers share it under valgrind
     with suppress(ImportError):
         import_module(f"failsoft.adapters.{adapter}")
+
+
+_CITIES = count()
+
+
+def city() -> str:
+    """Name a city that no call has asked for."""
+    return f"City {next(_CITIES)}"
 
 
 async def look(city: str) -> str:
@@ -58,7 +69,7 @@ def pydantic_ai(kind: str) -> Callable[..., Any]:
         step = sum(isinstance(message, ModelResponse) for message in messages)
         if step == len(STEPS):
             return ModelResponse([TextPart("done")])
-        return ModelResponse([ToolCallPart("look", {"city": "Paris"}) for _ in range(STEPS[step])])
+        return ModelResponse([ToolCallPart("look", {"city": city()}) for _ in range(STEPS[step])])
 
     capabilities = {"empty": [Empty()], "Failsoft": [Failsoft(Runtime())], "both": [Failsoft(Runtime())]}.get(kind, [])
     make: Any = Agent if kind in ("Agent", "both") else framework.Agent
@@ -91,7 +102,7 @@ def langchain(kind: str, *, blocking: bool) -> Callable[..., Any]:
         def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
             step = sum(isinstance(message, AIMessage) for message in messages)
             calls = [
-                {"name": "look", "args": {"city": "Paris"}, "id": f"c{step}-{place}"}
+                {"name": "look", "args": {"city": city()}, "id": f"c{step}-{place}"}
                 for place in range(STEPS[step] if step < len(STEPS) else 0)
             ]
             return ChatResult(generations=[ChatGeneration(message=AIMessage("done", tool_calls=calls))])
@@ -154,7 +165,10 @@ def openai_agents(*, guarded: bool) -> Callable[..., Any]:
                 return ModelResponse(output=[done], usage=Usage(), response_id=None)
             calls: list[Any] = [
                 ResponseFunctionToolCall(
-                    name="look", arguments='{"city": "Paris"}', call_id=f"c{step}-{place}", type="function_call"
+                    name="look",
+                    arguments=json.dumps({"city": city()}),
+                    call_id=f"c{step}-{place}",
+                    type="function_call",
                 )
                 for place in range(STEPS[step])
             ]

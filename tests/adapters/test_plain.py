@@ -627,6 +627,17 @@ def test_calls_that_are_not_ours_are_reported(kind: str, make: Any, caplog: pyte
     assert f"{kind} x1 is not a tool call that failsoft runs" in record.getMessage()
 
 
+@pytest.mark.parametrize("more", [{}, {"thoughtSignature": "a1"}])
+@pytest.mark.parametrize("kind", ["hologramCall", "SDK_UNKNOWN_MEMBER"])
+def test_parts_of_an_unknown_kind_are_reported(kind: str, more: Any, caplog: pytest.LogCaptureFixture) -> None:
+    known = {"inlineData": {"data": ""}, "videoMetadata": {"fps": 1}}
+    call = {"functionCall": {"name": "weather", "args": {"city": "Bern"}}}
+    (message,) = run(runtime(), known, {kind: {"name": "x", "id": "x1"}, **more}, call)
+    assert message["parts"][0]["functionResponse"]["response"] == {"output": "Sunny in Bern"}
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{kind} x1 is not a tool call that failsoft runs" in record.getMessage()
+
+
 @pytest.mark.parametrize("kind", [5, ["a"], {"b": 1}])
 def test_a_type_that_is_no_text_is_reported(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert run(runtime(), {"type": kind, "id": "x1"}) == []

@@ -31,7 +31,8 @@ _PARTS = frozenset({
     "text", "thought", "thoughtSignature", "thought_signature", "inlineData", "inline_data", "fileData", "file_data",
     "executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "functionResponse",
     "function_response", "toolCall", "tool_call", "toolResponse", "tool_response", "reasoningContent", "image", "document",
-    "video", "audio", "toolResult", "guardContent", "cachePoint", "citationsContent", "searchResult",
+    "video", "audio", "toolResult", "guardContent", "cachePoint", "citationsContent", "searchResult", "videoMetadata",
+    "video_metadata", "mediaResolution", "media_resolution", "partMetadata", "part_metadata",
     "toolUse", "functionCall", "function_call",  # run by the provider, or empty
 })  # fmt: skip
 
@@ -102,6 +103,8 @@ def _read(call: Any) -> Asked | Other | None:
     if found is not None:
         return found
     if item_type is None:
+        if (unknown := _unknown_part(call)) is not None:
+            return unknown
         if _is_part(call):
             return None
         raise _no_call(call)
@@ -145,6 +148,14 @@ def _is_part(call: Any) -> bool:
     if isinstance(call, Mapping):
         return not call.keys().isdisjoint(_PARTS)
     return hasattr(call, "function_call")  # a Gemini client's part has all fields, most of them None
+
+
+def _unknown_part(call: Any) -> Other | None:
+    """Find a part or block of an unknown kind: a key, not known here, that holds an object."""
+    for key, value in call.items() if isinstance(call, Mapping) else ():
+        if key not in _PARTS and isinstance(value, Mapping):
+            return Other(str(key), get(value, "id"), call)
+    return None
 
 
 def _data(value: Any) -> Any:
