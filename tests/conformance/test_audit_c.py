@@ -159,6 +159,7 @@ async def test_c6_events_of_a_fallbacks_own_circuit_name_the_primary() -> None:
     assert [one["primary"] for one in records(rt, "CircuitHalfOpened")] == ["primary"]
     assert [one["primary"] for one in records(rt, "CircuitClosed")] == ["primary"]
     assert opened[1]["message"] == "Circuit breaker opened for backup"
+    assert opened[1]["error"] == str(DOWN)
 
 
 def test_c6_asking_for_the_health_of_a_tool_that_is_not_a_fallback_is_an_error() -> None:

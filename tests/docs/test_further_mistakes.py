@@ -191,7 +191,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
 
 MANIFESTS = [
     ("tools:\n  a: {queue: 5, read_only: true}", "warning: tools.a.queue: nothing waits", "give one, or drop queue"),
-    ('tools:\n  a: {entrypoint: {command: "ls -l"}}', "'ls -l' is not a list", 'write ["ls", "-l"]'),
+    ('tools:\n  a: {entrypoint: {command: "ls -l"}}', "'ls -l' is not a list", 'brackets, like ["ls", "-l"]'),
     ("tools:\n  a: {errorHandling: {circuitBreaker: {}}}", "circuitBreaker: is not known here", "write cooldown"),
     ("tools:\n  a: {errorHandling: {retries: [{maxAttempts: 3, handleErrors: [Timeout]}]}}", "'Timeout' is not", "write DEAD"),
     ("tools:\n  a: {breaker: {resetTimeout: 5s}}", "resetTimeout: is not known here", ""),

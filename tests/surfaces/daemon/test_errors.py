@@ -106,10 +106,12 @@ async def test_failures_open_the_circuit_and_a_success_closes_it(open_daemon: An
         await asyncio.sleep(0.01)  # longer than the circuit stays open
         done = await asked.post("/v1/outcomes", {"tool": "get_x", "status": "succeeded"})
         assert done.json()["circuit"]["state"] == "closed"
-        types = [event.event_type for event in asked.daemon.rt.events()]
-        assert [name for name in types if name.startswith("Circuit")] == [
-            "CircuitOpened", "CircuitHalfOpened", "CircuitClosed",
-        ]  # fmt: skip
+        changes = [event for event in asked.daemon.rt.events() if event.event_type.startswith("Circuit")]
+        assert [(event.event_type, event.message) for event in changes] == [
+            ("CircuitOpened", "Circuit breaker opened for get_x"),
+            ("CircuitHalfOpened", "Circuit breaker half-opened for get_x"),
+            ("CircuitClosed", "Circuit breaker closed for get_x"),
+        ]
 
 
 @real

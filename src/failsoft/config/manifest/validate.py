@@ -83,7 +83,7 @@ def _word(error: ValidationError, block: type[Block], document: Document) -> Ite
             elif isinstance(value, type) and kind == "string_type":
                 sentence = f'is a class: write "{value.__name__}"'
             elif kind == "tuple_type" and path[-1:] == ("command",) and isinstance(value, str) and value.split():
-                sentence = f"is not a list: write {json.dumps(value.split())}"
+                sentence += f", like {json.dumps(value.split())}"
             elif value is None and kind.startswith("int_"):
                 sentence += ": write one, or leave the key out for the default"
             sentence = sentence if kind == "missing" else f"{_brief.repr(value)} {sentence}"

@@ -175,7 +175,7 @@ def emit_transition(
     rt: InPlaceServices, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
 ) -> None:
     """Record that a circuit has changed. A circuit that a fallback has for one primary only names that primary."""
-    event_type, message = _TRANSITIONS[state]
+    event_type, message = TRANSITIONS[state]
     tool = candidate.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
     if state == "closed":
@@ -183,7 +183,7 @@ def emit_transition(
     if candidate.health is not tool.health:
         fields["primary"] = call.tool.id
         if fault is not None and state == "open":
-            fields["code"] = fault.code.value
+            fields |= {"code": fault.code.value, "error": fault.message}
             fields |= rate_fields(candidate.health)
         rt.log.emit(event_type, tool, call, fields)
         return
@@ -252,7 +252,7 @@ def renew_refusal(rt: RefusalServices, tool: Tool, now: float) -> CachedRefusal 
     return tool.cached_refusal
 
 
-_TRANSITIONS: dict[CircuitState, tuple[str, str]] = {
+TRANSITIONS: dict[CircuitState, tuple[str, str]] = {
     "open": (events.CIRCUIT_OPENED, "Circuit breaker opened for"),
     "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit breaker half-opened for"),
     "closed": (events.CIRCUIT_CLOSED, "Circuit breaker closed for"),

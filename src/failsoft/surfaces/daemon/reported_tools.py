@@ -21,8 +21,8 @@ from failsoft.core.model.fault import Effect, Fault
 from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
 from failsoft.core.resilience.recovery_memory import Family
 from failsoft.core.resilience.retry import Attempts
-from failsoft.observe import events
 from failsoft.observe.metrics import Metrics
+from failsoft.runtime.call.admission import TRANSITIONS
 from failsoft.runtime.services import Services
 from failsoft.runtime.tools.framework_tool import FrameworkFunction
 from failsoft.runtime.tools.health import ToolHealth
@@ -35,12 +35,6 @@ MOST_TOOLS: Final = 1_000  # of one tenant
 MOST_TOOLS_IN_ALL: Final = 20_000
 MOST_CALLS: Final = 20_000
 PROBE_SECONDS: Final = 30.0  # a probe elsewhere that is not reported loses its slot after this time
-
-_TRANSITIONS: Final[dict[CircuitState, tuple[str, str]]] = {
-    "open": (events.CIRCUIT_OPENED, "Circuit opened for"),
-    "half_open": (events.CIRCUIT_HALF_OPENED, "Circuit half-open for"),
-    "closed": (events.CIRCUIT_CLOSED, "Circuit closed for"),
-}
 
 
 class ReportedTool:
@@ -107,7 +101,7 @@ class ReportedTool:
     def _emit_transition(
         self, state: CircuitState, fault: Fault | None, call_id: str | None, turn_id: str | None
     ) -> None:
-        event_type, message = _TRANSITIONS[state]
+        event_type, message = TRANSITIONS[state]
         fields: dict[str, Any] = {"message": f"{message} {self.id}", "circuit_breaker_state": state}
         if state == "closed":
             fields["recovery_ms"] = round((self._rt.time.now() - self.health.opened_at) * 1000, 3)
