@@ -135,3 +135,32 @@ async def test_a_call_of_a_tool_that_exits_does_not_end_the_daemon(open_daemon: 
         answer = await asked.post("/v1/calls", {"tool": tool})
         assert (answer.status_code, answer.json()["state"]) == (200, "failed"), answer.text
         assert (await asked.get("/readyz")).status_code == 200
+
+
+@real
+async def test_the_list_of_turns_says_how_each_went(open_daemon: Any) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        await asked.post("/v1/turns", {"plan": PLAN, "id": "t1", "thread": "chat"})
+        await asked.post(
+            "/v1/errors", {"tool": "get_x", "error": "down", "turn_id": "t2", "call_id": "c", "thread": "chat"}
+        )
+        reported, own = (await asked.get("/v1/turns")).json()["turns"]
+    assert (own["id"], own["state"], own["thread"]) == ("t1", "finished", "chat")
+    assert own["calls"] >= own["succeeded"] > 0
+    assert own["duration_ms"] >= 0
+    assert (reported["id"], reported["state"], reported["thread"], reported["calls"]) == (
+        "t2",
+        "reported",
+        "chat",
+        None,
+    )
+    assert reported["began"] >= own["began"]
+
+
+@real
+async def test_a_call_that_cannot_run_says_why(open_daemon: Any) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        body = {"tool": "get_weather", "args": {"city": "x"}, "idempotency_key": "k"}
+        answer = (await asked.post("/v1/calls", body)).json()
+    assert answer["state"] == "failed"
+    assert "takes no idempotency key" in answer["error"]

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Literal, TypeVar
 
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.errors import FailsoftError
 from failsoft.surfaces.daemon.problems import Problem
 
 T = TypeVar("T")
@@ -32,13 +33,14 @@ State = Literal["running", "finished", "cancelled", "failed"]
 class Job:
     """A call or a turn."""
 
-    __slots__ = ("id", "kind", "result", "state", "task")
+    __slots__ = ("error", "id", "kind", "result", "state", "task")
 
     def __init__(self, kind: Kind, id: str) -> None:
         self.kind = kind
         self.id = id
         self.state: State = "running"
         self.result: dict[str, Any] | None = None
+        self.error = ""  # why it could not run
         self.task: asyncio.Task[None] | None = None
 
     async def run(self, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
@@ -49,6 +51,8 @@ class Job:
             self.state = "cancelled"
         except Exception as error:
             self.state = "failed"
+            if isinstance(error, FailsoftError):  # a mistake of the caller or of the manifest, not of the daemon
+                self.error = sanitise(error)
             log.error("the %s %s failed: %s", self.kind, self.id, sanitise(f"{type(error).__name__}: {error}"))  # noqa: TRY400
 
 

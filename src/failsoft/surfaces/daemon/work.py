@@ -24,6 +24,7 @@ from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read
 from failsoft.surfaces.daemon.scoping import full_id, owner_of, scoped, tenant_for
 
 MOST_EVENTS = 20_000  # of a trace
+MOST_SUMMARISED = 500  # events of a turn that the list of turns looks at
 
 
 async def post_call(on: Exchange) -> Response:
@@ -95,7 +96,7 @@ async def _answer(on: Exchange, job: Job, wait: float, place: str) -> Response:
 
 def _state(job: Job) -> dict[str, Any]:
     name = "outcome" if job.kind == "call" else "report"
-    return {"id": job.id, "state": job.state, name: job.result}
+    return {"id": job.id, "state": job.state, name: job.result, **({"error": job.error} if job.error else {})}
 
 
 def _json(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -144,12 +145,35 @@ async def get_turns(on: Exchange) -> Response:
     many = limit if tenant is None else 100_000
     ids = await asyncio.to_thread(on.daemon.store.turns, many)
     own = [id for id in ids if tenant is None or owner_of(id) == tenant][:limit]
-    return JSONResponse({"turns": [{"id": id, "state": _state_of_turn(on, id)} for id in own]})
+    return JSONResponse({"turns": await asyncio.to_thread(lambda: [_summarise(on, id) for id in own])})
 
 
-def _state_of_turn(on: Exchange, id: str) -> str | None:
+def _summarise(on: Exchange, id: str) -> dict[str, Any]:
+    """Return a turn's state, and what its first and its last event say about it."""
+    trace = [event for _, event in on.daemon.store.read(limit=MOST_SUMMARISED, turn_id=id)]
     job = on.daemon.jobs.find("turn", id)
-    return None if job is None else job.state
+    ended = _find_event(trace, "TurnEnded")
+    state = _state_by(trace) if job is None else job.state
+    return {
+        "id": id,
+        "state": None if job is None and ended is None and len(trace) == MOST_SUMMARISED else state,
+        "began": trace[0]["timestamp"] if trace else None,
+        "thread": next((event["thread"] for event in trace if event.get("thread") is not None), None),
+        "runtime": trace[0].get("runtime") if trace else None,
+        **{name: None if ended is None else ended.get(name) for name in ("duration_ms", "calls", "succeeded")},
+    }
+
+
+def _find_event(trace: list[dict[str, Any]], event_type: str) -> dict[str, Any] | None:
+    return next((event for event in trace if event["event_type"] == event_type), None)
+
+
+def _state_by(trace: list[dict[str, Any]]) -> str:
+    """Return the state of a turn that this process does not run, by its events."""
+    if _find_event(trace, "TurnEnded") is not None:
+        return "finished"
+    started = _find_event(trace, "TurnStarted")
+    return "reported" if started is None or "runtime" in started else "interrupted"
 
 
 async def get_turn(on: Exchange) -> Response:
@@ -163,9 +187,7 @@ async def get_turn(on: Exchange) -> Response:
         raise find_nothing("turn", on.id)
     data = {"id": id, "state": "", "report": None} if job is None else _state(job)
     if job is None:
-        ended = any(event["event_type"] == "TurnEnded" for event in trace)
-        started = any(event["event_type"] == "TurnStarted" and "runtime" not in event for event in trace)
-        data["state"] = "finished" if ended else "interrupted" if started else "reported"
+        data["state"] = _state_by(trace)
     waterfall = build(trace, turn_id=id)
     why = explain_turn(id, trace, on.daemon.rt.memory.families(tenant=owner_of(id)))
     return _json({**data, "trace": trace, "waterfall": waterfall.to_dict(), "why": why.to_dict()})
