@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -632,6 +633,45 @@ def test_verify_now_is_refused_with_the_reason(
         payer.ledger.verify_sync("c1", arguments=given)
     assert (raised.value.problem, len(asked)) == (problem, before)
     assert payer.case().state == "unknown"
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore], ids=["memory", "store"])
+def test_verify_now_does_not_believe_none_while_an_abandoned_attempt_may_still_act(store: Any) -> None:
+    release, answers = threading.Event(), [Verified.none(), Verified.happened("paid")]
+    rt = Runtime(record_arguments=True, **({} if store is None else {"store": store()}))
+
+    @rt.tool(timeout="50ms", verify=lambda *_: answers.pop(0), verify_delay="10ms", retry=ONCE)
+    def pay(amount: int) -> str:
+        release.wait(30)
+        return f"paid {amount}"
+
+    try:
+        assert rt.call_sync("pay", {"amount": 1}, **CALL).status == "failed"  # verify was not asked
+        assert rt.ledger.verify_sync("c1").is_open
+        assert "may still run" in records(rt, "EffectVerified")[-1]["reason"]
+        assert rt.ledger.verify_sync("c1").state == "happened"
+    finally:
+        release.set()
+
+
+@virtual
+async def test_verify_now_does_not_believe_none_while_the_process_that_began_the_write_runs() -> None:
+    store, release, begun = MemoryStore(), asyncio.Event(), asyncio.Event()
+    one, other = Runtime(store=store, record_arguments=True), Runtime(store=store, record_arguments=True)
+
+    async def pay(amount: int) -> str:
+        begun.set()
+        await release.wait()
+        return f"paid {amount}"
+
+    for rt in (one, other):
+        rt.add(pay, id="pay", verify=lambda *_: Verified.none(), verify_delay="10ms")
+    running = asyncio.ensure_future(one.call("pay", {"amount": 1}, **CALL))
+    await begun.wait()
+    assert (await other.ledger.verify("c1")).is_open
+    assert "still runs" in records(other, "EffectVerified")[-1]["reason"]
+    release.set()
+    assert (await running).value == "paid 1"
 
 
 def test_verify_now_takes_the_arguments_of_the_call(make: Callable[..., Payer]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from failsoft.config.settings import require_text_names
 from failsoft.core.conversation.thread_state import mark
+from failsoft.core.effects.verification import doubt_none, longest_call
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.errors import FailsoftError, LedgerError
 from failsoft.core.model.ledger_entry import EffectState, LedgerEntry, Verdict
@@ -112,7 +113,8 @@ class Ledger:
     ) -> LedgerEntry:
         """Ask the tool's ``verify`` about an open case now, and close the case if it finds out what happened.
 
-        The entry that is returned is still open if it does not; the event ``EffectVerified`` says why. The arguments are
+        The entry that is returned is still open if it does not; the event ``EffectVerified`` says why. ``none`` is not
+        believed while an attempt of the call may still act, here or in the process that began it. The arguments are
         those that ``Runtime(record_arguments=True)`` has kept, or those given here, if they are the call's own.
         """
         entry = self._find_open(id, thread, tenant)
@@ -120,12 +122,13 @@ class Ledger:
         began = self._rt.time.now()
         fault = builtin_faults.begun_before()._replace(message=entry.error or builtin_faults.begun_before().message)
         reply = await verify(self._rt, call, Verify(tool, fault))
-        fields = verified_fields(reply.verified, 0, 0.0, self._rt.time.now() - began)
+        verified = doubt_none(reply.verified, self._records.why_may_act(entry, longest_call(tool.options)))
+        fields = verified_fields(verified, 0, 0.0, self._rt.time.now() - began)
         self._rt.log.record_event(events.EFFECT_VERIFIED, tool, entry.call_id, entry.turn_id, fields)
-        answer = reply.verified.answer
+        answer = verified.answer
         if answer == "unknown":
             return entry
-        value = reply.verified.value if reply.verified.value_known else None
+        value = verified.value if verified.value_known else None
         kept = value if answer == "happened" and is_json(value) else None
         return self._close(entry, answer, kept, "verify")
 

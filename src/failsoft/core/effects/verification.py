@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
@@ -55,6 +56,13 @@ def why_not_asked(*, running: bool, turn_left: float | None, abandoned: bool, de
 def limit_verify(timeout: float, turn_left: float | None) -> float:
     """Return the seconds that ``verify`` may take: its own timeout, or the turn's time if that is less."""
     return timeout if turn_left is None else max(0.0, min(timeout, turn_left))
+
+
+def longest_call(options: ToolOptions) -> float:
+    """Return the seconds that a call may take at most, with its retries and with ``verify``."""
+    timeout = math.inf if options.timeout is None else options.timeout
+    waits = options.retry.max_total_time + options.retry.max_hint_wait
+    return options.retry.max_attempts * (timeout + options.verify_delay + options.verify_timeout) + waits
 
 
 def unused_without_verify(options: ToolOptions) -> Iterator[str]:

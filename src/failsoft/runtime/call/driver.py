@@ -105,7 +105,7 @@ async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Recall):
         return await rt.books.cases.recall(call)
     if isinstance(step, EndUnknown):
-        await rt.books.cases.end_unknown(call, step.fault)
+        await rt.books.cases.end_unknown(call, step.fault, runs_on=step.runs_on)
         return None
     if isinstance(step, Wait):
         await asyncio.sleep(step.delay)
@@ -172,7 +172,7 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Recall):
         return rt.books.cases.recall_blocking(call)
     if isinstance(step, EndUnknown):
-        rt.books.cases.end_unknown_blocking(call, step.fault)
+        rt.books.cases.end_unknown_blocking(call, step.fault, runs_on=step.runs_on)
         return None
     if isinstance(step, Wait):
         if is_on_loop():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from failsoft.core.effects.verification import longest_call
 from failsoft.core.model import builtin_faults
 from failsoft.observe import events
 from failsoft.observe.retry_fields import describe_retry, retry_fields
@@ -102,11 +102,8 @@ def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
 
 
 def _check_begun(rt: InPlaceServices, call: Call, _: CheckBegun) -> BegunBefore:
-    options, ledger = call.tool.options, rt.books.ledger
-    timeout = math.inf if options.timeout is None else options.timeout
-    waits = options.retry.max_total_time + options.retry.max_hint_wait
-    longest = options.retry.max_attempts * (timeout + options.verify_delay + options.verify_timeout) + waits
-    why = None if ledger is None else ledger.why_begun_may_run(call, longest)
+    ledger = rt.books.ledger
+    why = None if ledger is None else ledger.why_begun_may_run(call, longest_call(call.tool.options))
     if why is None and not call.adopt_key((call.begun_record or {}).get("key")):
         why = "its key is not known"
     return BegunBefore(why, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)

@@ -86,6 +86,7 @@ class Recovery(Verification):
         "_primary",
         "_report",
         "_retry",
+        "_runs_on",
         "_tried",
     )
 
@@ -111,6 +112,7 @@ class Recovery(Verification):
         self._now = call.started  # the time that the latest answer gave
         self._abandoned = False  # the turn has gone on without the call, as the latest answer said
         self._checked = None  # by ``verify``, after the latest failure
+        self._runs_on = False  # an abandoned attempt may still act
 
     @property
     def candidate(self) -> Candidate:
@@ -207,6 +209,7 @@ class Recovery(Verification):
         call, candidate = self._call, self._candidate
         if result is None:
             return (fault, *(yield from self._plan_refused(fault)))
+        self._runs_on |= result.still_running
         nested = result.error is not None and has_failures_inside(result.error)
         ticket = candidate.count_failure(fault, result)
         call.admitted |= not candidate.probing

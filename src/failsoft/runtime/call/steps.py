@@ -322,6 +322,7 @@ class EndUnknown(NamedTuple):
     """Leave an open case in the ledger: a write has ended with an unknown effect."""
 
     fault: Fault
+    runs_on: bool = False  # an abandoned attempt may still act
 
 
 class NoteOutcome(NamedTuple):

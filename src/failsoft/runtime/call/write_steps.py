@@ -187,6 +187,6 @@ class WriteSteps(Recovery):
         call = self._call
         wrote = call.tool.is_write or self._candidate.tool.is_write
         if fault.effect == "unknown" and call.attempts_ended and wrote:
-            yield EndUnknown(fault)
+            yield EndUnknown(fault, self._runs_on)
         elif call.write_recorded is not None:
             yield EndRecord(acted=fault.effect != "none")

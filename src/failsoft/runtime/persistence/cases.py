@@ -38,24 +38,24 @@ class Cases:
             self._memory = MemoryCases(self._time.wall, self._time.new_key, keeps_arguments=self._record_arguments)
         return self._memory
 
-    async def end_unknown(self, call: Write, fault: Fault) -> None:
-        """Leave an open case: a write has ended with an unknown effect."""
+    async def end_unknown(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
+        """Leave an open case: a write has ended with an unknown effect. ``runs_on``: an attempt of it may still act."""
         if self._ledger is None:
-            self._open_memory().keep(call, fault)
+            self._open_memory().keep(call, fault, runs_on=runs_on)
         else:
-            await self._ledger.end_unknown(call, fault)
+            await self._ledger.end_unknown(call, fault, runs_on=runs_on)
 
-    def end_unknown_blocking(self, call: Write, fault: Fault) -> None:
+    def end_unknown_blocking(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
         """``end_unknown`` for callers that block."""
         if self._ledger is None:
-            self._open_memory().keep(call, fault)
+            self._open_memory().keep(call, fault, runs_on=runs_on)
         else:
-            self._ledger.end_unknown_blocking(call, fault)
+            self._ledger.end_unknown_blocking(call, fault, runs_on=runs_on)
 
     def end_unknown_soon(self, call: Write, fault: Fault) -> None:
         """``end_unknown`` for callers that have left."""
         if self._ledger is None:
-            self._open_memory().keep(call, fault)
+            self._open_memory().keep(call, fault, runs_on=True)
         else:
             self._ledger.end_unknown_soon(call, fault)
 

@@ -66,7 +66,7 @@ class EffectLedger:
         self, store: Store, run: str, wall: Callable[[], float], new_key: Callable[[], str], *, keeps_arguments: bool
     ) -> None:
         self._store = cast("FailsafeStore", store)
-        self.records = LedgerRecords(store, wall, self._store.find_or_raise)
+        self.records = LedgerRecords(store, wall, self._store.find_or_raise, run)
         self._run = run  # identifies this runtime among all others
         self._new_key = new_key
         self._keeps_arguments = keeps_arguments
@@ -170,26 +170,26 @@ class EffectLedger:
         else:
             self._drop(record)
 
-    async def end_unknown(self, call: Write, fault: Fault) -> None:
+    async def end_unknown(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
         """Note that a call has ended with an unknown effect, and wait for the store without blocking the event loop."""
-        await submit(lambda wake: self._submit_end(call, fault, wake), PATIENCE)
+        await submit(lambda wake: self._submit_end(call, fault, wake, runs_on), PATIENCE)
 
-    def end_unknown_blocking(self, call: Write, fault: Fault) -> None:
+    def end_unknown_blocking(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
         """Note that a call has ended with an unknown effect, and wait for the store in this OS thread."""
-        submit_blocking(lambda wake: self._submit_end(call, fault, wake), PATIENCE)
+        submit_blocking(lambda wake: self._submit_end(call, fault, wake, runs_on), PATIENCE)
 
     def end_unknown_soon(self, call: Write, fault: Fault) -> None:
         """Note that a call has ended with an unknown effect; its caller has left and does not wait."""
-        self._submit_end(call, fault, note_outside())
+        self._submit_end(call, fault, note_outside(), runs_on=True)
 
-    def _submit_end(self, call: Write, fault: Fault, wake: Callable[[], None]) -> Change:
+    def _submit_end(self, call: Write, fault: Fault, wake: Callable[[], None], runs_on: bool) -> Change:
         record, call.write_record = call.write_record, None
         turn, same, now = call.turn, mark(call.tool.id, call.args, call.kwargs), self.records.wall()
         if record is None or record.answer != "kept":
             place, value = place_of(call, self._run), self._describe(call)
         else:
             place, value = record.place, record.value
-        case = make_case(place, value, fault=fault, ended=now, same=same)
+        case = make_case(place, {**value, "runs_on": True} if runs_on else value, fault=fault, ended=now, same=same)
         change = Change({case_key(place, entry_id(place, case)): (None, case)})
         if record is not None:
             self._stop(record)

@@ -25,6 +25,7 @@ from failsoft.core.model.json_values import plain
 from failsoft.core.model.ledger_entry import EffectState, LedgerAnswer, LedgerEntry, Recalled, Verdict
 from failsoft.core.redact.sanitise import mask_id, sanitise
 from failsoft.observe.success_runs import iso
+from failsoft.runtime.persistence.process_identity import may_still_run
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,11 @@ def make_case(
     place: str, record: Mapping[str, Any], *, fault: Fault | None = None, ended: float | None = None, same: str = ""
 ) -> dict[str, Any]:
     """Make the case of a write from its record: open, until it is resolved."""
-    kept = {name: record[name] for name in ("run", "turn", "at", "n", "key", "args", "masked") if name in record}
+    kept = {
+        name: record[name]
+        for name in ("run", "turn", "at", "n", "key", "args", "masked", "process", "runs_on")
+        if name in record
+    }
     found = {} if fault is None else {"code": fault.code.value, "error": sanitise(fault.message)}
     return {
         "place": place,
@@ -163,10 +168,13 @@ def is_stale(record: Mapping[str, Any], now: float) -> bool:
 class LedgerRecords:
     """The ledger's records in one store."""
 
-    def __init__(self, store: Records, wall: Callable[[], float], find: FindRecords | None = None) -> None:
+    def __init__(
+        self, store: Records, wall: Callable[[], float], find: FindRecords | None = None, run: str = ""
+    ) -> None:
         self.store = store
         self.wall = wall
         self._find_or_raise = find or store.find
+        self._run = run  # identifies the runtime that uses the records
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -223,6 +231,17 @@ class LedgerRecords:
         cases = self.store.find("pending", key_of(owner.tenant, owner.thread, "case"))
         same = [record for _, record in cases if isinstance(record, dict) and record.get("place") == place]
         return "free" if same and max(same, key=_order).get("state") == "none" else None
+
+    def why_may_act(self, entry: LedgerEntry, longest: float) -> str:
+        """Return why an attempt of an open case may still act; empty if none can. ``longest``: seconds that a call takes."""
+        place, case = self._find_records(entry)
+        record = self.store.get("pending", place) if case is None else case
+        ended = case is not None and case["state"] == "unknown" and not case.get("runs_on")
+        return (
+            ""
+            if ended or not isinstance(record, dict)
+            else may_still_run(record, self._run, self.wall(), longest) or ""
+        )
 
     # -- changing ----------------------------------------------------------------------------------------------------
 

@@ -47,12 +47,14 @@ class MemoryCases(LedgerRecords):
         self._keys: deque[str] = deque()  # of the cases, the oldest first
         self._warned = False
 
-    def keep(self, call: Write, fault: Fault) -> None:
-        """Keep an open case."""
+    def keep(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
+        """Keep an open case. ``runs_on``: an attempt of it may still act."""
         place, now = place_of(call, ""), self.wall()
         record = describe_write(
             call, "", now, next(self._numbers), call.sent_key(self._new_key), keeps_arguments=self._keeps_arguments
         )
+        if runs_on:
+            record["runs_on"] = True
         case = make_case(place, record, fault=fault, ended=now, same=mark(call.tool.id, call.args, call.kwargs))
         key = case_key(place, entry_id(place, case))
         self.store.put("pending", key, case, ttl=KEPT_FOR)
