@@ -100,7 +100,7 @@ def test_every_sign_of_a_picture_has_a_plain_one_and_they_differ() -> None:
 
 @pytest.mark.slow
 def test_errors_are_written_in_the_encoding_of_the_terminal() -> None:
-    done = run("classify", "", "caf\u00e9 \u2192", PYTHONIOENCODING="ascii")
+    done = run("check", "caf\u00e9 \u2192", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode("ascii").startswith("failsoft: ")
     assert b"caf? >" in done.stderr
