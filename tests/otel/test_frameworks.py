@@ -135,6 +135,7 @@ def test_a_failure_in_pydantic_ai_keeps_the_status_of_its_span(collected: Collec
     pydantic_agent(rt, search, instrumented={})
     span = collected.one("execute_tool search")
     assert attributes(span)["failsoft.error.code"] == "INVALID_ARGUMENT"
+    assert attributes(span)["error.type"] == "INVALID_ARGUMENT"  # pydantic-ai sets none
     assert attributes(collected.one("attempt search"))["error.type"] == "INVALID_ARGUMENT"
     assert events(span).count("gen_ai.execute_tool.exception") == 0
 
@@ -213,6 +214,21 @@ def test_a_span_that_others_made_for_the_call_is_used(collected: Collected, mark
     assert told["failsoft.call.id"] == "mine"
     assert told["gen_ai.tool.call.id"] == "mine"
     assert told["failsoft.outcome"] == "succeeded"
+
+
+def test_the_error_type_that_a_framework_has_set_is_kept(collected: Collected) -> None:
+    def search() -> None:
+        framework.set_attribute("error.type", "ToolError")
+        raise ValueError("Invalid airport code")
+
+    rt = Runtime(instruments=[collected.instrument()])
+    rt.add(search, read_only=True)
+    name, marks = MARKED["GenAI"]
+    with collected.tracer.start_as_current_span(name, attributes=marks) as framework:
+        rt.call_sync("search")
+    told = attributes(collected.one(name))
+    assert told["error.type"] == "ToolError"
+    assert told["failsoft.error.code"] == "INVALID_ARGUMENT"
 
 
 @pytest.mark.parametrize("other", OTHERS)

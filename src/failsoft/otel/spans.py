@@ -7,7 +7,8 @@ Rules
 - An attempt that its call has given up ends then; the tool may go on.
 - A call that its turn abandons at the deadline ends then, too. What it does afterwards is in no span.
 - Every span that was started is ended once, whatever happens to its call.
-- The span of a framework is not ended here. Its status and its exceptions are the framework's.
+- The span of a framework is not ended here. Its status and its exceptions are the framework's, and so is its ``error.type`` if
+  it has one.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class CallSpans:
         attributes = {names.OUTCOME: left} if outcome is None else outcome_attributes(outcome)
         if result is not None:
             attributes[names.TOOL_RESULT] = result
-        if not self.own:
+        if not self.own and names.ERROR_TYPE in (getattr(self.span, "attributes", None) or ()):
             attributes.pop(names.ERROR_TYPE, None)
         self.span.set_attributes(attributes)
         parts = (*self.attempts.values(), *self.verifies)
