@@ -27,7 +27,7 @@ def within(seconds: float) -> Iterator[None]:
         _current.deadline = None
 
 
-def _left(timeout: float | None) -> float | None:
+def _remaining(timeout: float | None) -> float | None:
     """Return how long an operation may wait; raise if the request has no time left."""
     deadline = getattr(_current, "deadline", None)
     if deadline is None:
@@ -49,14 +49,14 @@ class _Stream:
         self.get_extra_info = stream.get_extra_info
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data: bytes = self._stream.read(max_bytes, _left(timeout))
+        data: bytes = self._stream.read(max_bytes, _remaining(timeout))
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(timeout))
+        self._stream.write(buffer, _remaining(timeout))
 
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> _Stream:
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _remaining(timeout)))
 
 
 class _Backend:
@@ -68,7 +68,7 @@ class _Backend:
         self.sleep = backend.sleep
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
-        return _Stream(self._backend.connect_tcp(host, port, timeout=_left(timeout), **options))
+        return _Stream(self._backend.connect_tcp(host, port, timeout=_remaining(timeout), **options))
 
 
 def limit_requests(client: httpx.Client) -> httpx.Client:
