@@ -299,6 +299,20 @@ def test_a_guarded_server_is_the_server_for_everything_else() -> None:
     assert (guarded.name, guarded.cached_tools, guarded.calls) == ("docs", None, 0)
 
 
+def test_methods_that_a_server_is_given_later_are_guarded_too() -> None:
+    rt, server = Runtime(), Server("found it")
+    steps: Any = [("search_docs", {"query": "x"})]
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    server.call_tool = refuse  # type: ignore[method-assign]
+    result = asyncio.run(arun(rt, [], steps, mcp_servers=[server]))
+    assert text(answers(result)["c0-0"]).startswith("search_docs failed: UNAVAILABLE")
+    server.list_tools = refuse  # type: ignore[method-assign]
+    assert asyncio.run(arun(Runtime(), [], mcp_servers=[server])).final_output == "done"
+
+
 def test_servers_are_told_apart_by_identity() -> None:
     class Equal(Server):
         __hash__ = None  # type: ignore[assignment]  # like a dataclass

@@ -6,6 +6,8 @@ Each server has its own breaker, as the tool ``mcp:<name>``. Servers of the same
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents.exceptions import UserError
@@ -31,6 +33,28 @@ class ServerError(ReturnedFailure):
     """An MCP server's error, with the server's message."""
 
 
+class _Method:
+    """A method that holds although the server has one of its own in its ``__dict__``, as a patched server has.
+
+    The method gets the server's own as its first argument.
+    """
+
+    def __init__(self, guarded: Callable[..., Any]) -> None:
+        self._guarded = guarded
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, server: Any, owner: type | None = None) -> Any:
+        if server is None:
+            return self._guarded
+        own = vars(server).get(self._name) or getattr(super(GuardedServer, server), self._name)
+        return partial(self._guarded, server, own)
+
+    def __set__(self, server: Any, method: Any) -> None:
+        vars(server)[self._name] = method
+
+
 class GuardedServer(GuardedProxy):
     """The members of an MCP server that guarding overrides."""
 
@@ -39,9 +63,8 @@ class GuardedServer(GuardedProxy):
     _id: str
     lost: Outcome[Any] | None  # the failure that made its tools unavailable
 
-    async def list_tools(self, *args: Any, **kwargs: Any) -> list[Any]:
-        listing = super().list_tools  # type: ignore[misc]  # the server's class
-
+    @_Method
+    async def list_tools(self, listing: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         async def list_(_: dict[str, Any]) -> Any:
             return await _as_server_error(listing(*args, **kwargs))
 
@@ -53,8 +76,9 @@ class GuardedServer(GuardedProxy):
         tools: list[Any] = outcome.value or []
         return tools
 
-    async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
-        result = await _as_server_error(super().call_tool(*args, **kwargs))  # type: ignore[misc]  # the server's class
+    @_Method
+    async def call_tool(self, calling: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        result = await _as_server_error(calling(*args, **kwargs))
         name = "is_error" if hasattr(result, "is_error") else "isError"  # mcp 2, mcp 1
         if getattr(result, name, False):
             text = "\n".join(getattr(part, "text", "") for part in result.content)
