@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from failsoft import FailsoftError, NothingDone, Runtime
+from failsoft import Decision, FailsoftError, Fault, NothingDone, Runtime
+from failsoft.adapters.pydantic_ai import Agent
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.surfaces.cli import cli
 
@@ -125,6 +126,9 @@ CODE: list[tuple[Callable[[], Any], str, str]] = [
     (called(fallbacks=["x"]), "a call has no option 'fallbacks'", "it is an option of the tool"),
     (called(args={"city": "x"}), "a call has no option 'args'", "call(tool, {'city': …})"),
     (called(retry=5), "retry: 5 is not a mapping", 'like {"max_attempts": 3}'),
+    (lambda: Decision.from_dict({}), "Decision.from_dict: missing strategy", ""),
+    (lambda: Fault.from_dict({"code": "UNKNOWN"}), "Fault.from_dict: missing classification", "category"),
+    (lambda: Agent("test").tool_plain("look_up"), "'look_up' is not callable", "name= names its tool"),  # type: ignore[call-overload]
     (lambda: Runtime().add(look_up()), "is not callable", "a tool is a function"),
     (lambda: Runtime().add(json), "is not callable", "a tool is a function"),  # type: ignore[type-var]
     (lambda: Runtime(memory=True), "memory: True is not one of advise, act, off", ""),  # type: ignore[arg-type]

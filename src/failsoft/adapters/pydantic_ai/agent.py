@@ -173,6 +173,8 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         graceful = self.config.graceful_tool_errors if graceful_errors is None else graceful_errors
 
         def decorate(function: Callable[..., Any]) -> Any:
+            if not callable(function):
+                raise ManifestError(f"{function!r:.80} is not callable: decorate a function; name= names its tool")
             tool_settings: dict[str, Any] = {**read_metadata(function.__name__, failsoft or {})}
             if tool_settings:
                 tool_options(function, None, tool_settings, Settings())  # report mistakes now, not during a run

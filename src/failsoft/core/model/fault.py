@@ -126,6 +126,9 @@ class Fault(NamedTuple):
     def from_dict(cls, data: Mapping[str, Any]) -> Fault:
         """Restore a fault from ``to_dict``, without its exception. Unknown keys are ignored."""
         known = {name: data[name] for name in cls._fields if name in data and name != "cause"}
+        missing = [name for name in cls._fields if name not in data and name not in cls._field_defaults]
+        if missing:
+            raise ValueError(f"Fault.from_dict: missing {', '.join(missing)}")
         return cls(**{**known, "code": Code(data["code"])})
 
     def __repr__(self) -> str:

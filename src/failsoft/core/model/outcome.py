@@ -50,6 +50,8 @@ class Decision(NamedTuple):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Decision:
         """Restore a decision from ``to_dict``. Unknown keys are ignored; an unknown strategy is refused."""
+        if "strategy" not in data:
+            raise ValueError("Decision.from_dict: missing strategy")
         strategy = data["strategy"]
         if strategy not in get_args(Strategy):
             raise ValueError(f"strategy: {strategy!r} is not one of {', '.join(get_args(Strategy))}")
