@@ -316,6 +316,9 @@ BODIES: tuple[Any, ...] = (
     {"result": "ok"},
     {"created": ["a"], "failed": [{"id": "b"}]},
     {"summary": {"succeeded": 2, "failed": 1}},
+    {"successCount": 3, "failureCount": 1},
+    {"isSuccess": True},
+    {"partial": True, "error": "no"},
     {"data": {"pay": {"id": "p1"}, "print": None}, "errors": [{"message": "no printer"}]},
 )
 LEFT_OPEN = (
@@ -332,6 +335,12 @@ LEFT_OPEN = (
     "deployed v3 — smoke test failed",
     "200 OK but then",
     "keepalive watchdog timeout",
+    "stock reserved; label API: refused",
+    "Payment successful. Receipt: not found",
+    "publish completed; cache purge",
+    "INSERT ok, COMMIT: refused",
+    "wrote 2 of 3 shards",
+    "your transfer is on its way. Too many requests",
 )
 
 
@@ -374,6 +383,8 @@ async def test_t32_what_only_resembles_a_sign_of_an_effect_is_none() -> None:
                 "the token may have expired",
                 "field approved: true is required",
                 "username taken, choose another",
+                'HTTP 200 OK: {"ok": false, "error": "rate_limited"}',
+                "To get started with the CLI, please run: cli login",
             )
         ),
     ]

@@ -31,6 +31,7 @@ from failsoft.core.classify.lookup import WEAK_TYPE
 from failsoft.core.classify.phrase_match import find_phrase
 from failsoft.core.classify.tables.acted import (
     ACTED,
+    ACTED_FIRST,
     DONE_STATES,
     ELSEWHERE,
     FLAGGED,
@@ -154,9 +155,12 @@ def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
 
 def says_done(words: str) -> bool:
     """True if the words say that something was done before the error."""
-    return not HINTS.isdisjoint(_WORDS.findall(words)) and any(
-        UNDONE.search(found[0]) is None for found in ACTED.finditer(words)
-    )
+    if HINTS.isdisjoint(_WORDS.findall(words)):
+        return False
+    first = ACTED_FIRST.match(words)
+    if first is not None and UNDONE.search(first[0]) is None:
+        return True
+    return any(UNDONE.search(found[0]) is None for found in ACTED.finditer(words))
 
 
 def says_done_elsewhere(words: str) -> bool:

@@ -7,6 +7,7 @@ a request brings into being. The caller's own input, which some services send ba
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
@@ -22,6 +23,7 @@ _ENTERED: Final = frozenset(
     "receipt payment_intent paymentintent summary counts".split()
 )
 _FLAGS: Final = DONE_STATES | {"ok"}
+_AROUND: Final = re.compile(r"^(?:is|was)_?|_?count$")  # "isSuccess", "successCount"
 
 
 def shows_success(root: Any) -> bool:
@@ -48,8 +50,8 @@ def _says(name: str, value: Any) -> bool:
     if isinstance(value, str):
         stated = name in _STATES or name.endswith(("_status", "_state"))
         return stated and value.strip().lower() in _FLAGS
-    if name not in _FLAGS:
-        return False
+    if name not in _FLAGS and _AROUND.sub("", name) not in _FLAGS:
+        return name == "partial" and value is True
     if isinstance(value, (list, tuple, Mapping)):
         return len(value) > 0
     return value is True or (type(value) is int and 0 < value < _MOST)

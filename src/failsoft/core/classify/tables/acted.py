@@ -32,22 +32,23 @@ _PRESENT = (
     "writing inserting updating deleting publishing delivering issuing refunding processing uploading deploying applying "
     "shipping executing confirming polling"
 ).split()
-_DONE = f"(?:{'|'.join(_PAST)}|went through|done|kept|ok)"
+_DONE_AS_WELL = "done kept ok successful finished renewed opened broadcast held".split()
+_DONE = f"(?:{'|'.join((*_PAST, *_DONE_AS_WELL))}|went through|on its way)"
 _DOING = f"(?:{'|'.join(_PRESENT)})"
 # A text without any of these words is not searched
 HINTS = frozenset(
     (
         *_PAST,
         *_PRESENT,
+        *_DONE_AS_WELL,
+        "way",
+        "wrote",
         "through",
         "partial",
         "partially",
-        "done",
         "taken",
         "moved",
         "collected",
-        "kept",
-        "ok",
         "of",
         "first",
         "1st",
@@ -61,6 +62,9 @@ _BE = r"(?:(?:was|were|is|are|has|have|had|got|been|already|successfully|fully|p
 
 _BEFORE = r"(?:first|1st|original|previous|earlier) (?:error|attempt|request|try|call|post|response)"
 _THIS = r"(?:this|that|it)(?: error| failure)?(?:[.,;:)\n]|\Z)"
+_REFUSAL = (
+    r"[^\n;,.]{0,80}\b(?:maximum|limits?|limited|quota|failed|denied|refused|rejected|exceeded|request|requests)\b"
+)
 _LOST = r"\b(?:reset|timed out|time-?out|closed|lost|aborted|broken pipe)\b"
 
 ACTED = re.compile(
@@ -70,13 +74,16 @@ ACTED = re.compile(
     rf"(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b|{_DONE} |{_DOING}\b)"
     rf"|[;,.:] (?:and )?(?:the |your |an? )?(?:first )?{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
     rf"|\bpartial(?:ly)? (?:succe|complet|appl|failure)"
+    rf"|\b(?:wrote|sent|saved|stored|copied|uploaded|inserted|updated) [1-9]\d{{0,6}} ?(?:of|/) ?[1-9]"
     rf"|(?:^|[.;\n] ?)(?:{'|'.join(_PAST)})\b(?: [^\n.;:,]{{1,40}})?(?:[;.,!] ?| ?[–—] ?|: (?=\w{{1,24}} ))(?=[\w(])"  # "charged $50; …"
     rf"|\b[1-9]\d{{0,6}} ?(?:of|/) ?[1-9]\d{{0,6}} (?:{_THING}|done|{'|'.join(_PAST)})\b"
     rf"|\b(?:payments?|money|funds|amounts?|deposits?|fees?) {_BE}(?:taken|moved|collected)\b|\brequest {_BE}accepted\b"
     rf"|\b(?:[1-9]\d{{0,6}}|some|several) (?:{_THING} )?(?:was |were |have been )?(?:{'|'.join(_PAST)})\b"
     rf"|\b{_THING} {_BE}{_DONE} before {_THIS}|\bwhile polling\b|\balready (?:paid|charged|sent|booked|captured)\b"
-    rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
+    rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b,? (?:but|then|and then|however|followed by)\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
 )
+# Whatever is done, if the error comes in another clause: "stock reserved; label: 401"
+ACTED_FIRST = re.compile(rf"(?!to |{_REFUSAL})(?:[\w#-]{{1,24}} ){{1,5}}{_DONE}(?: [^\n.;:,]{{1,24}})?[;,.] ?(?=\w)")
 UNDONE = re.compile(
     r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
     r"|must|should|would|will|may|if|unless|until|before(?! (?:this|that|it)(?: error| failure)?(?:[.,;:)\n]|\Z))|invalid|duplicate|too many|0|expected|instead)\b"
