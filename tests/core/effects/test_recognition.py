@@ -49,6 +49,7 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     pull_request_review_write services-updater upsert_row reschedule_meeting
     rm rmdir mv mkdir del_user SendEmailTool send_email_v2 bank_transfer_tool forward_email top_up_card regenerate_key
     scale_deployment snapshot_volume backup_database resolve_ticket react_to_message swipe GITHUB_STAR_A_REPOSITORY
+    new_event calendar_new_event newTicket generate_invoice shop.generateLabel
     GMAIL_SEND_EMAIL openPullRequest createuser sendemail list_remove list_update archive_results desc_update update_status compute.disks.resize
     """),
 )
@@ -64,6 +65,7 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
           forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
           address listen cancelled cancellations be_cancelled sending sqlquery searchandreplace
           read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale
+          new_messages generate_report generate_image
           get_access_token fetch_otp bulk_convert_existing_rules list_add_item refund_policy purchase_history"""
     ),
 )

@@ -135,7 +135,13 @@ def _by_words(words: list[str]) -> _Named | None:
         return None if len(words) > 2 and _writes(last) else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
         return None if last in table.LOOKED_AT else _write(first)
-    return _by_pure_verbs(words) or _by_last(words)
+    return _by_pure_verbs(words) or _by_new(words) or _by_last(words)
+
+
+def _by_new(words: list[str]) -> _Named | None:
+    """Judge a name that ends in a new thing, without a verb: "new_event", but not "new_events"."""
+    new = words[-2:-1] == ["new"] and not words[-1].endswith("s")
+    return _write(f"new {words[-1]}") if new else None
 
 
 def _by_last(words: list[str]) -> _Named | None:
@@ -303,7 +309,9 @@ _FIRST_WORD = re.compile(
     r"(?P<word>[a-z]+)\b ?(?P<following>\w*)",
     re.IGNORECASE,
 )
-_AFTER_NOUNS = table.LOOKED_AT | frozenset("from is are that which in with for".split())  # "Message from a user"
+_AFTER_NOUNS = table.LOOKED_AT | frozenset(
+    "from is are that which in with for sent received".split()
+)  # "Message from a user"
 _HANDED = re.compile(r"(?<!answer)(?<!answers) to (?:an?|the|your|another|one) \w+", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.:;](?:\s|$)")
 _COORDINATED = re.compile(r"(?:, |\band |\bor |, and |, or |/|& )([a-z]+)")

@@ -106,6 +106,7 @@ CONJUNCTIONS = _words("or and then")
 # A particle behind a verb changes what the verb does: "check_in", "sign_up", "look_up".
 PHRASAL_WRITES = {
     "check": _words("in out off"),
+    "generate": _words("invoice order payment refund voucher coupon ticket label"),
     "sign": _words("in up out off"),
     "log": _words("in out off"),
     "clock": _words("in out"),
