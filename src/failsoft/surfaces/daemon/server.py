@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import uvicorn
+from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -78,6 +79,7 @@ class DaemonServer(uvicorn.Server):
         self._daemon = daemon
         self.ready = asyncio.Event()  # set once it listens
         self._signalled = threading.Event()
+        AppStatus.enable_automatic_graceful_drain = False  # it cuts streams off before they are told of the end
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
