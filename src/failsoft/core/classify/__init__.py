@@ -72,7 +72,10 @@ def classify(
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if overrides and hasattr(overrides, "http_status"):
         raise TypeError("classify: overrides: expected a list, got one Override: put it in brackets")
-    key = key_of(error_or_text)
+    try:
+        key = key_of(error_or_text)
+    except Exception:  # a metaclass may raise anything
+        key = None
     known = _memory.get(key) if key is not None else None
     if known is not None:
         fault = Fault._make((*known, None if isinstance(error_or_text, str) else error_or_text))
@@ -224,10 +227,12 @@ def _message(text: str) -> str:
 
 def _classify_group(group: BaseException, now: float | None) -> Fault:
     members = leaves(group)
-    faults = [_classify(leaf, now) for leaf in members]
+    faults = [_classify(leaf, now) for leaf in members if not isinstance(leaf, BaseExceptionGroup)]
+    if not faults:
+        return _fault(UNKNOWN, sanitise(group), _NO_HINT, group)
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
     source = weakest_effect(fault.source for fault in faults)
-    unread = len(members) >= LEAVES  # there may be more leaves
+    unread = len(members) >= LEAVES or len(faults) < len(members)  # there may be more leaves
     if unread or find_doubt(group, Finding(), _text) or doubts_text(_text(group), "refused"):
         source = "disputed"
     delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]

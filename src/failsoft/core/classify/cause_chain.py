@@ -30,6 +30,7 @@ from failsoft.core.model.outcome import CallFailed
 
 _LINKS: Final = 16
 LEAVES: Final = 32
+_GROUPS: Final = 64  # groups inside each other that are read
 # a library's own ``ValueError`` caused by one of these means bad input
 _GIVEN: Final = frozenset(
     rule for name in types.ADOPTED for rule in (f"type: {name}", f"name: {name.removeprefix('builtins.')}")
@@ -180,12 +181,22 @@ def codes_of(subject: BaseException | str) -> list[str]:
     return [str(code) for codes in found for _, code in codes]
 
 
-def leaves(group: BaseException, depth: int = 0) -> list[BaseException]:
-    """Return the exceptions in a group that are not groups themselves."""
-    members = read(group, "exceptions")
-    if depth >= _LINKS or not isinstance(members, tuple):
-        return [group]
+def leaves(group: BaseException) -> list[BaseException]:
+    """Return the exceptions in a group that are not groups themselves, each group read once.
+
+    A group in the result was not read: there are too many of them, or it does not tell its members.
+    """
     found: list[BaseException] = []
-    for member in members[:LEAVES]:
-        found += leaves(member, depth + 1) if isinstance(member, BaseExceptionGroup) else [member]
-    return found[:LEAVES]
+    links = [group]
+    seen: dict[int, BaseException] = {}
+    while links and len(found) < LEAVES:
+        link = links.pop()
+        if id(link) in seen:
+            continue
+        members = read(link, "exceptions") if isinstance(link, BaseExceptionGroup) else None
+        if isinstance(members, tuple) and len(seen) < _GROUPS:
+            seen[id(link)] = link
+            links += reversed(members[:LEAVES])
+        else:
+            found.append(link)
+    return found

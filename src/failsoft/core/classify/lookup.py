@@ -118,7 +118,10 @@ _FACTS: dict[type[BaseException], TypeFacts] = {}
 
 def facts_of(cls: type[BaseException]) -> TypeFacts:
     """Return the facts about a type, cached."""
-    facts = _FACTS.get(cls)
+    try:
+        facts = _FACTS.get(cls)
+    except Exception:  # the metaclass has a __hash__ or an __eq__ that raises
+        return TypeFacts(cls)
     if facts is None:
         facts = TypeFacts(cls)
         if len(_FACTS) >= _TYPES_KEPT:
@@ -129,7 +132,11 @@ def facts_of(cls: type[BaseException]) -> TypeFacts:
 
 def _is_plain(cls: type[BaseException]) -> bool:
     """True if type and arguments fully describe an instance without attributes."""
-    if cls.__str__ not in _PLAIN_TEXTS or cls.__getattribute__ is not BaseException.__getattribute__:
+    if (
+        type(cls) is not type
+        or cls.__str__ not in _PLAIN_TEXTS
+        or cls.__getattribute__ is not BaseException.__getattribute__
+    ):
         return False
     if cls is FileNotFoundError:  # its traceback counts too
         return False

@@ -136,3 +136,11 @@ def test_a_remote_error_can_be_pickled_and_can_cross_again() -> None:
         assert again.remote_types == first.remote_types
         assert (type(again).__name__, str(again)) == ("Refused", "the service says no")
         assert again.response.status_code == 503  # type: ignore[attr-defined]
+
+
+def test_groups_that_contain_each_other_many_times_are_sent_in_part() -> None:
+    error: Exception = ValueError("no seats")
+    for _ in range(8):
+        error = ExceptionGroup("several", [error] * 30)
+    assert len(sent(error).exceptions) == 30
+    assert len(pickle.dumps(describe(error))) < 1_000_000

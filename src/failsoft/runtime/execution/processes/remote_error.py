@@ -71,7 +71,9 @@ class Described(NamedTuple):
 def describe(error: BaseException, depth: int = _DEPTH) -> Described:
     """Return everything about an exception that can be sent."""
     cause, context = error.__cause__, error.__context__
-    leaves = error.exceptions[:_ITEMS] if isinstance(error, BaseExceptionGroup) else ()
+    # groups may contain each other many times: fewer members are sent at each depth
+    most = max(_ITEMS >> 3 * (_DEPTH - depth), 1)
+    leaves = error.exceptions[:most] if isinstance(error, BaseExceptionGroup) else ()
     return Described(
         types=_types(error),
         text=error.message[:_TEXT] if isinstance(error, BaseExceptionGroup) else _text(error),
