@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.fakes import ONCE, records
 
-from failsoft import Runtime
+from failsoft import Runtime, classify
+from failsoft.core.classify import cause_chain, exception_reader
 from failsoft.core.redact.sanitise import LIMIT
 
 STALL = 0.020
@@ -164,4 +165,60 @@ def test_t16_an_error_that_comes_from_one_with_no_truth_is_an_error_like_others(
         return error
 
     _, outcome, _ = fail_with(make)
+    assert (outcome.status, outcome.fault.message) == ("failed", "no seats")
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 30])
+@pytest.mark.parametrize("depth", [4, 18, 60, 2000])
+def test_t16_groups_inside_each_other_are_read_once(members: int, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three references to the group below, 18 times over, are 387 million paths to one exception."""
+    error: Exception = ConnectionRefusedError("no seats")
+    for _ in range(depth):
+        error = ExceptionGroup("several", [error] * members)
+    read = []
+    monkeypatch.setattr(cause_chain, "read", lambda *args: read.append(args) or exception_reader.read(*args))
+    fault = classify(error)
+    assert len(read) < 500
+    assert fault.effect == ("none" if depth < 64 else "unknown")
+    _, outcome, _ = fail_with(lambda: error)
+    assert outcome.status == "failed"
+
+
+@pytest.mark.parametrize("make", [ValueError, lambda many: ValueError("bad rows", many), lambda many: KeyError(many)])
+@pytest.mark.parametrize(
+    "quoted", [list, tuple, lambda many: {"rows": list(many)}, lambda many: [dict(enumerate(many))]]
+)
+def test_t16_an_error_that_quotes_a_huge_collection_reads_its_first_parts(
+    make: Callable[[Any], Exception], quoted: Callable[[Any], Any]
+) -> None:
+    shown = []
+
+    class Row:
+        def __repr__(self) -> str:
+            shown.append(self)
+            return "row"
+
+    message = classify(make(quoted(Row() for _ in range(100_000)))).message
+    assert "row, " in message or ": row" in message
+    assert len(shown) < 1000
+
+
+class Unhashable(type):
+    def __hash__(cls) -> int:
+        raise RuntimeError("no hash")
+
+    def __eq__(cls, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+
+class Nameless(type):
+    @property
+    def __mro__(cls) -> Any:  # type: ignore[override]
+        raise RuntimeError("no bases")
+
+
+@pytest.mark.parametrize("metaclass", [Unhashable, Nameless])
+def test_t16_an_error_whose_class_raises_is_an_error_like_others(metaclass: type) -> None:
+    odd = metaclass("Odd", (Exception,), {})
+    _, outcome, _ = fail_with(lambda: odd("no seats"))
     assert (outcome.status, outcome.fault.message) == ("failed", "no seats")

@@ -105,6 +105,9 @@ HOSTILE = {
     "names beyond ASCII": ("", "_accessß key ", ""),
     "sentences beyond ASCII": ("", "AUTH aßzxf", ""),
     "letters that grow when they are lowered": ("", "password İx9: ", ""),
+    "words about secrets": ("", "pwd ", ""),
+    "words about secrets, and values": ("", "login('kX9m!pQ','kX9m;&pQ<2z') ", ""),
+    "a word about a secret, and one long value": ("password ", "kX9m;&pQ<2z','", ""),
     "elements": ("", "<password>" + "\t" * 20 + "x<password>" + " \n\t" * 30, ""),
 }
 

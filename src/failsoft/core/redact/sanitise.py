@@ -21,6 +21,8 @@ There is one sanitiser so that no sink (log, model, trace, another tenant's reje
 from __future__ import annotations
 
 import re
+from itertools import islice
+from typing import Any
 
 from failsoft.core.redact.secret_formats import (
     BLOCK,
@@ -40,7 +42,7 @@ from failsoft.core.redact.secret_formats import (
     find_joined,
 )
 from failsoft.core.redact.secret_names import find_named
-from failsoft.core.redact.spoken import find_in_sentences
+from failsoft.core.redact.spoken import find_in_sentences, find_near_topics
 
 LIMIT = 8192
 MORE = "…"
@@ -59,6 +61,8 @@ _MADE_ID = re.compile(
     r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
+_COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
+_PARTS = 100  # of a collection that an exception quotes, if it is cut
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
@@ -116,25 +120,43 @@ def mask_id(id: str) -> str:
 
 
 def read_text(value: object) -> str:
-    """Return ``str(value)``; exceptions propagate. Long arguments quoted by an exception are shortened first.
+    """Return ``str(value)``; exceptions propagate. Long arguments of an exception are shortened first.
 
-    Quoting five megabytes in a ``KeyError`` would take a fifth of a second.
+    Quoting five megabytes in a ``KeyError``, or a list of a million numbers, would take a fifth of a second.
     """
     if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
-        args = [arg[:LIMIT] if _is_long(arg) else arg for arg in value.args]
+        args = [_shorten(arg) if _is_long(arg) else arg for arg in value.args]
         value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
     # the slice turns a subclass with its own methods into a plain str
     return str.__getitem__(str(value), slice(None))
 
 
 def _quotes(error: BaseException) -> bool:
-    """True if the text of the exception is the ``repr`` of its arguments."""
+    """True if the text of the exception is the ``repr`` of its arguments, or the one argument that is not a text."""
     kind = type(error).__str__
-    return kind is KeyError.__str__ or (kind is BaseException.__str__ and len(error.args) > 1)
+    return kind is KeyError.__str__ or (
+        kind is BaseException.__str__ and (len(error.args) > 1 or not isinstance(next(iter(error.args), ""), str))
+    )
 
 
-def _is_long(argument: object) -> bool:
-    return isinstance(argument, str | bytes) and len(argument) > LIMIT
+def _is_long(argument: object, depth: int = 3) -> bool:
+    if isinstance(argument, str | bytes):
+        return len(argument) > LIMIT
+    if type(argument) not in _COLLECTIONS:
+        return False
+    parts = argument.values() if type(argument) is dict else argument
+    return len(argument) > LIMIT or (depth > 0 and any(_is_long(part, depth - 1) for part in islice(parts, _PARTS)))  # type: ignore[arg-type,call-overload]
+
+
+def _shorten(argument: Any, depth: int = 3) -> Any:
+    """Cut a text or a collection, and what it contains, to its first parts."""
+    if isinstance(argument, str | bytes):
+        return argument[:LIMIT]
+    if type(argument) not in _COLLECTIONS or not depth:
+        return argument
+    if type(argument) is dict:
+        return {key: _shorten(part, depth - 1) for key, part in islice(argument.items(), _PARTS)}
+    return type(argument)(_shorten(part, depth - 1) for part in islice(argument, _PARTS))
 
 
 def _read(value: object) -> str:
@@ -168,6 +190,8 @@ def _mask(text: str) -> str:
     spans = _find_secrets(text)
     if "\\" in text or "%" in text or "&" in text:
         spans += _find_escaped(text)
+    if _is_hinted(text.lower()):
+        spans += find_near_topics(text, spans)
     parts: list[str] = []
     done = 0
     for start, end in sorted(spans):

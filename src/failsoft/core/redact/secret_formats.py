@@ -134,7 +134,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 # For every word that marks a shape, and every name of a secret: a rare letter in it and its neighbours. One search
 # suffices for a text that has none of them. Some are names only in a query.
 HINT = r"""(?x)
-    p(?: ass | w | in | sk | hrase | (?<=otp) ) | c(?: red | ret | oo | ure(?=string) | (?<=nic) ) | k(?: ey | en(?!s(?!tring)) | ty )
+    p(?: ass | w | in | sk | hrase | do\b | (?<=otp) | (?<=snmp) ) | c(?: red | ret | oo | ure(?=string) | ontrase | onnect(?:ion)?\( | (?<=nic) ) | h(?<=senh) | k(?: ey | en(?!s(?!tring)) | ty )
     | b(?: earer | asic | ind | bit(?<=rabbit) ) | v(?: ate | 1(?<=flyv1) ) | u(?: th | ser:(?<=/user:) ) | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
 """
 QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
@@ -371,7 +371,7 @@ SHAPES = (
     Format(
         "line of a configuration",
         ("requirepass", "auth", "bindpw", "rootpw"),
-        r"(?i)(\b(?:requirepass|masterauth|bindpw|rootpw(?: --plaintext)?)[ \t]{1,8}[\"']?)[^\s\"']{6,}",
+        r"(?i)(\b(?:requirepass|masterauth|bindpw|rootpw(?: --plaintext)?)[ \t]{1,8}[\"']?)(?=\S{6})" + _REST,
         ("requirepass", "masterauth", "bindpw", "rootpw"),
     ),
     Format("Amazon login", ("|",), r"(\bAtz[ar]\|)(?=[\w-]{0,40}\d)[\w-]{36,}", ("atz",)),
@@ -380,7 +380,7 @@ SHAPES = (
     Format(
         "SQL",
         ("identified",),
-        r"(?i)((?:user|role|grant)\b[^\n;]{0,80}?\sidentified\s{1,8}(?:\w{1,10}\s{1,8}){0,2}by\s{1,8}['\"])[^'\"\n]+",
+        r"(?i)((?:user|role|grant)\b[^\n;]{0,80}?\sidentified\s{1,8}(?:\w{1,10}\s{1,8}){0,2}by\s{1,8}(['\"]))(?:(?!\2)[^\n]|\2\2)+",
     ),
     Format(
         "XML element",
