@@ -100,6 +100,8 @@ def mark(tool: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
     ``4`` and ``4.0`` are the same argument: some providers and histories write one for the other.
     """
+    if not _is_bounded((args, kwargs)):
+        return ""
     try:
         positional, named = _with_whole_numbers([args, dict(kwargs)])
     except RecursionError:  # too deep to be compared
