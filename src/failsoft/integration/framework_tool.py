@@ -14,7 +14,7 @@ from failsoft.core.model.options import TurnOptions
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import ASKED, NOWHERE, SCOPE, AskedFor, reset_variable
-from failsoft.runtime.tools.control import BrokenOffError, ControlFlow
+from failsoft.runtime.tools.control import BrokenOffError, ControlFlow, is_any
 from failsoft.runtime.tools.framework_tool import (
     RUNNING,
     Control,
@@ -46,6 +46,7 @@ __all__ = [
     "asked_for",
     "changed_timeout",
     "declare_from_metadata",
+    "is_any",
     "open_turn",
     "read_metadata",
     "require_runtime",

@@ -12,6 +12,8 @@ from typing import Any
 from langgraph import errors
 from langgraph.prebuilt import ToolNode, tool_node
 
+from failsoft.integration.framework_tool import is_any
+
 MISFIT = "Error invoking tool "  # prefix of ToolNode's message about bad arguments
 IN_A_GRAPH = "During task with name "  # LangGraph's note on every error that leaves one of its tasks
 
@@ -33,10 +35,8 @@ except ImportError:  # older versions
 
 
 def is_control(error: BaseException) -> bool:
-    """True for LangGraph's control-flow exceptions."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(is_control, error.exceptions))
-    return isinstance(error, CONTROL) or getattr(error, _INVALID_RESUME, False)
+    """True for LangGraph's control-flow exceptions and groups that contain one."""
+    return is_any(error, lambda one: isinstance(one, CONTROL) or getattr(one, _INVALID_RESUME, False))
 
 
 def find_run(config: Any) -> Any:

@@ -22,7 +22,7 @@ from failsoft.adapters.openai_agents.private import forget_prepared, is_made_by_
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
 from failsoft.integration.arguments import BrokenToolError, MisfitError, find_misfit
-from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
+from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, is_any
 
 
 class Attempts:
@@ -82,7 +82,7 @@ def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Excepti
         return _from(error, MisfitError(misfit))
     if isinstance(error, UserError) and str(error).startswith(f"Function tool {name} returned an output that does not"):
         return _from(error, BrokenToolError(str(error)))  # the tool has run
-    if _is_control(error):
+    if is_any(error, _is_control):
         return _from(None, ControlFlow(error))
     from_inner_run = _came_out_of_run(error)
     if type(error) is AgentsException and isinstance(error.__cause__, Exception):
@@ -96,8 +96,6 @@ def _from(cause: Exception | None, error: BaseException) -> BaseException:
 
 
 def _is_control(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_control, error.exceptions))
     own = isinstance(error, AgentsException) and type(error) is not AgentsException
     return own and not isinstance(error, ModelBehaviorError | ToolTimeoutError)
 

@@ -24,7 +24,7 @@ from pydantic_ai import exceptions
 
 from failsoft.adapters.pydantic_ai.private import came_from_agent, came_from_server
 from failsoft.integration.api import REDACTED, ReturnedFailure, sanitise
-from failsoft.integration.framework_tool import BrokenOffError, ControlFlow
+from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, is_any
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,9 +91,7 @@ def make_graceful(fn: F) -> F:
 
 def is_control(error: BaseException) -> bool:
     """True if pydantic-ai uses this exception, or one in this group, for control flow."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.subgroup(CONTROL) is not None
-    return isinstance(error, CONTROL)
+    return is_any(error, lambda one: isinstance(one, CONTROL))
 
 
 def retry_for(error: Exception, tool: str) -> exceptions.ModelRetry:

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from failsoft.core.model.fault import Fault
+
+
+def is_any(error: BaseException, holds: Callable[[BaseException], bool]) -> bool:
+    """True if ``holds`` is true of an exception, or of one in its group. Each group is read once: groups may be shared."""
+    links, seen = [error], set[int]()
+    while links:
+        link = links.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        if isinstance(link, BaseExceptionGroup):
+            links += link.exceptions
+        elif holds(link):
+            return True
+    return False
 
 
 class ControlFlow(BaseException):
