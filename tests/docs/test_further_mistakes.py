@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -188,6 +189,8 @@ def test_ordinary_tools_are_not_odd(caplog: pytest.LogCaptureFixture) -> None:
 
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "travel", raising=False)  # of another test
     (tmp_path / "travel.py").write_text("def search(city):\n    return [city]\n")
     result = CliRunner().invoke(cli, list(args))
     return result.output
@@ -277,7 +280,7 @@ def test_an_error_text_without_quotes_is_one_text(tmp_path: Path, monkeypatch: p
 
 def test_tools_that_cannot_be_called_are_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "failsoft.yaml").write_text('tools: {nowhere: {entrypoint: {function: "nix_at_all:x"}}}')
-    said = command(tmp_path, monkeypatch, "tools")
+    said = " ".join(command(tmp_path, monkeypatch, "tools").split())
     assert "nowhere cannot be called here: nix_at_all:x is not available here: No module named 'nix_at_all'" in said
     (row,) = json.loads(command(tmp_path, monkeypatch, "tools", "--json"))["tools"]
     assert "No module named" in row["unavailable_because"]

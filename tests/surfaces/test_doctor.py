@@ -118,6 +118,17 @@ def test_a_port_that_is_taken_is_a_warning() -> None:
     assert finding["remedy"] == "failsoft serve --port ANOTHER"
 
 
+def test_a_state_directory_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAILSOFT_STATE", str(tmp_path / "a" / "b"))
+    assert found()[str(tmp_path / "a" / "b")]["status"] == "ok"
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").touch()
+    for odd in (str(tmp_path / "file"), str(tmp_path / "file" / "b")):
+        monkeypatch.setenv("FAILSOFT_STATE", odd)
+        assert found()[odd]["status"] == "warning"
+        assert "FAILSOFT_STATE" in found()[odd]["remedy"]
+
+
 def test_a_wall_clock_that_jumps_or_is_years_behind_is_named() -> None:
     def findings(*walls: float) -> list[str]:
         times = iter(walls)

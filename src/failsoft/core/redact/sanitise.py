@@ -57,6 +57,7 @@ _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words th
 # A lower-case word with none of these is a name made of words, not a token.
 _NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
 # Ids as model providers generate them. Nothing that ``sanitise`` masks has exactly these lengths.
+_DIGEST = re.compile("[0-9a-f]{8}")  # at the end of a masked id
 _MADE_ID = re.compile(
     r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -111,6 +112,9 @@ def mask_id(id: str) -> str:
     """
     if (len(id) < SHORT and id.isidentifier()) or _MADE_ID.fullmatch(id):
         return id
+    head, _, digest = id.rpartition(" #")
+    if REDACTED in head and _DIGEST.fullmatch(digest) and sanitise(head) == head:
+        return id  # masked before: a rule could take the digest for a secret
     masked = sanitise(id)
     if masked == id:
         return id

@@ -6,6 +6,7 @@ import importlib
 import platform
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -20,6 +21,7 @@ from failsoft.stores.ports import key_of
 from failsoft.stores.url import known_schemes, open_store
 from failsoft.surfaces.cli.console import clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, read
+from failsoft.surfaces.cli.serve import state_directory
 
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
@@ -70,7 +72,7 @@ class Finding(NamedTuple):
 )
 @json_option
 def doctor(manifest: str | None, store: str | None, port: int, as_json: bool) -> int:
-    """Check versions, extras, adapters, manifest, store, clock and port.
+    """Check versions, extras, adapters, manifest, store, clock, port and the daemon's state directory.
 
     An extra that is not installed is not an error: the report says how to install it. Exit codes: 0 nothing is broken, 1
     something is, 2 the command could not be carried out.
@@ -82,6 +84,7 @@ def doctor(manifest: str | None, store: str | None, port: int, as_json: bool) ->
         *_store(store),
         *_clock(time.time, time.monotonic, time.sleep),
         *_port(port),
+        *_state(),
     ]
     broken = any(finding.status == "error" for finding in findings)
     if as_json:
@@ -218,6 +221,19 @@ def _port(port: int) -> Iterator[Finding]:
             yield Finding("port", str(port), "warning", f"taken ({error.strerror})", "failsoft serve --port ANOTHER")
         else:
             yield Finding("port", str(port), "ok", "free for failsoft serve")
+
+
+def _state() -> Iterator[Finding]:
+    """Check that ``failsoft serve`` can write to its state directory, without making it."""
+    directory = state_directory()
+    shown = clean(str(directory))
+    try:
+        made = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=made):
+            yield Finding("state", shown, "ok", "failsoft serve can write there")
+    except OSError as error:
+        remedy = "name another one in FAILSOFT_STATE, or give failsoft serve --store and --tokens"
+        yield Finding("state", shown, "warning", f"failsoft serve cannot write there ({error.strerror})", remedy)
 
 
 # --- requirements -----------------------------------------------------------------------------------------------------
