@@ -28,6 +28,14 @@ async def look_up(city: str = "Rome") -> str:
     return city
 
 
+def add_a_coroutine() -> None:
+    coroutine = look_up()
+    try:
+        Runtime().add(coroutine)  # type: ignore[call-overload]
+    finally:
+        coroutine.close()
+
+
 def refusal(mistake: Callable[[], Any]) -> str:
     with pytest.raises((FailsoftError, TypeError, ValueError)) as refused:
         mistake()
@@ -130,7 +138,7 @@ CODE: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Decision.from_dict({}), "Decision.from_dict: missing strategy", ""),
     (lambda: Fault.from_dict({"code": "UNKNOWN"}), "Fault.from_dict: missing classification", "category"),
     (lambda: Agent("test").tool_plain("look_up"), "'look_up' is not callable", "name= names its tool"),  # type: ignore[call-overload]
-    (lambda: Runtime().add(look_up()), "is not callable", "a tool is a function"),
+    (add_a_coroutine, "is not callable", "a tool is a function"),
     (lambda: Runtime().add(json), "is not callable", "a tool is a function"),  # type: ignore[type-var]
     (lambda: Runtime(memory=True), "memory: True is not one of advise, act, off", ""),  # type: ignore[arg-type]
     (lambda: Runtime(store=Path("x.db")), "store: expected an address", "got PosixPath"),  # type: ignore[arg-type]

@@ -400,6 +400,9 @@ def test_a_forgotten_await_is_named_by_python() -> None:
         rt.call("nothing")
         gc.collect()
 
+    with warnings.catch_warnings():  # of what other tests have left
+        warnings.simplefilter("ignore")
+        gc.collect()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         asyncio.run(forgets())
