@@ -183,7 +183,7 @@ def require_callables(handler: object = None, **functions: object) -> None:
 
 
 def _takes_no(function: Callable[..., Any]) -> str:
-    """Why a function cannot be called with one argument; empty if it can, or if nobody knows."""
+    """Say why a function cannot be called with one argument; empty if it can, or if its signature is not known."""
     try:
         taken = signature(function)
     except (TypeError, ValueError):

@@ -63,7 +63,8 @@ _MADE_ID = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
 _COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
-_PARTS = 100  # of a collection that an exception quotes, if it is cut
+_MOST_PARTS = 1_000  # of a collection that an exception quotes
+_DEEPEST = 20  # levels of it
 _FINISHED = re.compile(r"[\s\S]*\s")
 
 _HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
@@ -129,7 +130,7 @@ def read_text(value: object) -> str:
     Quoting five megabytes in a ``KeyError``, or a list of a million numbers, would take a fifth of a second.
     """
     if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
-        args = [_shorten(arg) if _is_long(arg) else arg for arg in value.args]
+        args = [_shorten(arg, [_MOST_PARTS]) if _is_long(arg) else arg for arg in value.args]
         value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
     # the slice turns a subclass with its own methods into a plain str
     return str.__getitem__(str(value), slice(None))
@@ -143,24 +144,36 @@ def _quotes(error: BaseException) -> bool:
     )
 
 
-def _is_long(argument: object, depth: int = 3) -> bool:
-    if isinstance(argument, str | bytes):
-        return len(argument) > LIMIT
-    if type(argument) not in _COLLECTIONS:
-        return False
-    parts = argument.values() if type(argument) is dict else argument
-    return len(argument) > LIMIT or (depth > 0 and any(_is_long(part, depth - 1) for part in islice(parts, _PARTS)))  # type: ignore[arg-type,call-overload]
+def _is_long(argument: object) -> bool:
+    """True if quoting an argument takes long: a long text, or a collection of many parts. A shared part counts each time."""
+    todo, parts = [argument], 0
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str | bytes):
+            if len(one) > LIMIT:
+                return True
+        elif isinstance(one, list | tuple | dict | set | frozenset) and type(one) in _COLLECTIONS:
+            parts += len(one)
+            if parts > _MOST_PARTS:
+                return True
+            todo += one
+            todo += one.values() if isinstance(one, dict) else ()
+    return False
 
 
-def _shorten(argument: Any, depth: int = 3) -> Any:
-    """Cut a text or a collection, and what it contains, to its first parts."""
+def _shorten(argument: Any, room: list[int], depth: int = _DEEPEST) -> Any:
+    """Cut a text or a collection to its first parts. ``room`` holds how many more parts there may be in all."""
     if isinstance(argument, str | bytes):
         return argument[:LIMIT]
-    if type(argument) not in _COLLECTIONS or not depth:
+    if type(argument) not in _COLLECTIONS:
         return argument
+    if not depth:
+        return MORE
+    first = [*islice(argument, max(room[0], 0))]
+    room[0] -= len(first)
     if type(argument) is dict:
-        return {key: _shorten(part, depth - 1) for key, part in islice(argument.items(), _PARTS)}
-    return type(argument)(_shorten(part, depth - 1) for part in islice(argument, _PARTS))
+        return {_shorten(key, room, depth - 1): _shorten(argument[key], room, depth - 1) for key in first}
+    return type(argument)(_shorten(part, room, depth - 1) for part in first)
 
 
 def _read(value: object) -> str:

@@ -9,7 +9,7 @@ Rules
 - An attempt waits if its token comes before the turn's deadline, and within ``LONGEST_WAIT`` if there is none. Otherwise it gives
   its place back and is refused.
 - A place that is given back is free for the next attempt that asks before its time. Attempts that already wait keep their
-  times. A place between others that nobody takes is lost: a later attempt in its place would run too close to the others.
+  times. A place whose time passes before an attempt takes it is lost: a later attempt would run too close to its neighbours.
 
 A bucket is the time at which it will be full again if no token is taken (the generic cell rate algorithm), and the times that
 were given back.

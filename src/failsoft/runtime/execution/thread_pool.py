@@ -208,7 +208,7 @@ class ThreadPool:
                     self._go_on(job)
                 following = self._take(bell)
             if job.abandoned and isinstance(job.value, CoroutineType):
-                job.value.close()  # nobody will await it, and Python would warn
+                job.value.close()  # Python warns of coroutines that are never awaited
             job.done(job)
             job = following  # an idle thread must not keep the last value alive
 
