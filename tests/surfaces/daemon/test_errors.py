@@ -230,3 +230,37 @@ async def test_the_number_of_reported_tools_is_limited(open_daemon: Any, monkeyp
                 said = {"tool": f"get_{number}", "error": "503", "tenant": tenant}
                 assert (await asked.post("/v1/errors", said)).json()["strategy"] == "retry"
         assert [len(asked.daemon.book.tools(tenant)) for tenant in ("a", "b", "c")] == [3, 2, 0]
+
+
+@real
+async def test_an_error_that_comes_again_is_classified_as_before(open_daemon: Any) -> None:
+    said = {"tool": "get_x", "error": {"message": "Service unavailable", "status": 503}}
+    async with open_daemon() as asked:
+        first, again = [(await asked.post("/v1/errors", said)).json()["fault"] for _ in range(2)]
+        assert first == again
+        other = {"tool": "get_x", "error": {"message": "Service unavailable", "status": 401}}
+        assert (await asked.post("/v1/errors", other)).json()["fault"]["code"] == "UNAUTHENTICATED"
+        not_entered = {**said, "entered": False}
+        assert (await asked.post("/v1/errors", not_entered)).json()["fault"]["effect"] == "none"
+        assert (await asked.post("/v1/errors", {**said, "tool": "pay"})).json()["fault"]["effect"] == first["effect"]
+
+
+@real
+async def test_no_error_that_contains_a_secret_is_remembered(open_daemon: Any) -> None:
+    secret = "sk-proj-" + "a8Zk2" * 8
+    async with open_daemon() as asked:
+        for text in (f"key {secret} refused", "key refused"):
+            error = {"message": text, "status": 401}
+            assert secret not in (await asked.post("/v1/errors", {"tool": "get_x", "error": error})).text
+        assert [key[0] for key in asked.daemon.desk._known] == ["key refused"]
+
+
+@real
+async def test_a_tool_with_rules_of_its_own_gets_them_for_an_error_that_is_known(open_daemon: Any) -> None:
+    rules = {"classification": [{"http_status": 503, "as": "permanent"}]}
+    error = {"message": "Service unavailable", "status": 503}
+    async with open_daemon({"tools": {"get_y": rules}}) as asked:
+        plain = (await asked.post("/v1/errors", {"tool": "get_x", "error": error})).json()
+        ruled = (await asked.post("/v1/errors", {"tool": "get_y", "error": error})).json()
+        assert plain["fault"]["classification"] == "transient"
+        assert ruled["fault"]["classification"] == "permanent"

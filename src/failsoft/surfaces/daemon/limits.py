@@ -74,7 +74,7 @@ def is_deep(body: bytes) -> bool:
 def refuse_repeated_keys(body: bytes) -> None:
     """Raise if an object of a JSON text has a key twice: readers differ in which of the values they take."""
     try:
-        json.loads(body, object_pairs_hook=_refuse_repeated)
+        _UNIQUE_KEYS.decode(body.decode())
     except ValueError:  # not JSON: ``parse`` says where
         return
 
@@ -88,6 +88,9 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
             detail = sanitise(f"the key {name[:200]!r} is there more than once")
             raise Problem(422, "an object in the body has a key more than once", errors=[{"detail": detail}])
         seen.add(name)
+
+
+_UNIQUE_KEYS: Final = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
 def parse(adapter: TypeAdapter[T], body: bytes, models: Sequence[type[BaseModel]] = ()) -> T:

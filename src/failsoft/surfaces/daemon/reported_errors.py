@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from failsoft.core.classify import classify
@@ -36,7 +37,10 @@ from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool, TriedTool
 from failsoft.surfaces.daemon.scoping import scoped
 
+MOST_KNOWN = 512  # classified errors that are remembered
 _BUDGET_SPENT = "retry budget spent"
+
+_Key = tuple[str, str | None, int | None, str | int | None]
 
 
 class RemoteError(Exception):
@@ -61,12 +65,20 @@ def read_error(error: str | ErrorDetails) -> BaseException | str:
     return made
 
 
+def _key(error: str | ErrorDetails) -> _Key | None:
+    """Return what the classification of an error depends on; None if that is more than a few short values."""
+    if isinstance(error, str) or error.headers or error.body is not None or error.retry_after is not None:
+        return None
+    return error.message, error.type, error.status, error.code
+
+
 class ErrorDesk:
     """Takes the reports of executors and runtimes elsewhere."""
 
     def __init__(self, rt: Services, book: ReportBook) -> None:
         self._rt = rt
         self._book = book
+        self._known: OrderedDict[_Key, Fault] = OrderedDict()  # what was classified: a tool that is down repeats itself
 
     # -- errors --------------------------------------------------------------------------------------------------------
 
@@ -99,7 +111,15 @@ class ErrorDesk:
 
     def _classify(self, said: ReportedError, tool: ReportedTool) -> Fault:
         options = tool.options
-        fault = classify(read_error(said.error), overrides=options.classification, now=self._rt.time.wall())
+        key = None if options.classification else _key(said.error)
+        fault = None if key is None else self._known.get(key)
+        if fault is None:
+            error = read_error(said.error)
+            fault = classify(error, overrides=options.classification, now=self._rt.time.wall())
+            if key is not None and fault.retry_after is None and fault.message == str(error):  # nothing was masked
+                self._known[key] = fault._replace(cause=None)
+                if len(self._known) > MOST_KNOWN:
+                    self._known.popitem(last=False)
         many = options.requests == "many"
         effect = effect_of_call(fault, entered=said.entered, acted_inside=said.still_running, many=many)
         return fault._replace(effect=effect, cause=None)

@@ -16,6 +16,7 @@ import gc
 import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -28,7 +29,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import uvicorn
 from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from failsoft.errors import FailsoftError
 from failsoft.surfaces.daemon.daemon import Daemon
@@ -40,9 +41,13 @@ HEAD_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 60
 MOST_CONNECTIONS: Final = 1_000
 LARGEST_HEAD: Final = 32_768  # bytes
+TOO_LARGE: Final = "The request is too large."
+LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 GRACE: Final = 1  # seconds
 END_SECONDS: Final = 1.8
 SWITCH_SECONDS: Final = 0.001  # after which a thread that computes lets the event loop's thread run
+
+_UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
 
 
 class ServerOptions(NamedTuple):
@@ -136,7 +141,7 @@ def run_server(main: Coroutine[Any, Any, T], is_listening: Callable[[], bool]) -
     ``SystemExit`` and ``KeyboardInterrupt`` in any task stop the event loop. Once the daemon listens, neither comes from a
     signal (``capture_signals``), only from a tool: its task has ended with it, and the loop goes on.
     """
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
         loop = runner.get_loop()
         task = loop.create_task(main)
         while True:
@@ -146,6 +151,15 @@ def run_server(main: Coroutine[Any, Any, T], is_listening: Callable[[], bool]) -
                 if task.done() or not is_listening():
                     raise
                 log.warning("a tool raised %s: the daemon goes on", type(error).__name__)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes uvloop's event loop; None (asyncio's own) where uvloop does not run."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def shorten_pauses() -> None:
@@ -171,7 +185,7 @@ def make_server(app: ASGIApp, daemon: Daemon, options: ServerOptions) -> DaemonS
     config = uvicorn.Config(
         app, host=options.host, port=options.port, http=_limited(options.most_connections), ws="none", lifespan="on",
         access_log=False, log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=LARGEST_HEAD, backlog=2048,
+        timeout_graceful_shutdown=GRACE, backlog=2048,
         ssl_certfile=options.certificate, ssl_keyfile=options.key,
     )  # fmt: skip
     return DaemonServer(config, daemon)
@@ -182,12 +196,19 @@ def _limited(most: int) -> type[asyncio.Protocol]:
     return type("Limited", (LimitedProtocol,), {"most": most})
 
 
-class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 with a limit on connections and on the time for the head of a request."""
+class LimitedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with limits on connections, on the size of a request, and on the time for its head.
+
+    The head of a request is held back until it is complete, so its size is known before it is parsed.
+    """
 
     most = MOST_CONNECTIONS
     _head_timer: asyncio.TimerHandle | None = None
     _refused = False
+    _between = True  # the parser is between two requests
+    _in_head = False  # the parser is in a head: one that came together with the request before it
+    _held = b""  # the beginning of a head
+    _received = 0  # bytes of the request that is being parsed
 
     def connection_made(self, transport: Any) -> None:
         """Begin a connection, or close it if there are too many."""
@@ -200,14 +221,49 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the time for the head ends with the head."""
-        if self._refused:
+        if self._refused or self.transport.is_closing():
             return
+        if self._between:
+            self._held = (self._held + data).lstrip(b"\r\n")
+            end = self._held.find(b"\r\n\r\n")
+            if max(end, len(self._held) if end < 0 else 0) > LARGEST_HEAD:
+                self.send_400_response(TOO_LARGE)
+                return
+            if end < 0:
+                self._await_head()
+                return
+            data, self._held = _without_upgrade(self._held, end), b""
+        self._received += len(data)
         super().data_received(data)
+        if not self._between and self._received > (LARGEST_HEAD if self._in_head else LARGEST_REQUEST):
+            self.send_400_response(TOO_LARGE)
         if self.cycle is None or self.cycle.response_complete:
             self._await_head()
         elif self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._between, self._in_head = False, True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header of the head. Those that follow a body in chunks could contradict it, and are left out."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Answer a request."""
+        self._in_head = False
+        if self.parser.should_upgrade():  # the parser would take the rest for another protocol
+            raise ValueError("no upgrade in a request that came together with the one before it")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        super().on_message_complete()
+        self._between, self._received = True, 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End a connection."""
@@ -224,3 +280,13 @@ class LimitedProtocol(H11Protocol):
         self._head_timer = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+
+
+def _without_upgrade(data: bytes, end: int) -> bytes:
+    """Rename the header Upgrade of a head that ends at ``end``: HTTP/1.1 is all that the daemon speaks.
+
+    The parser would take the body for another protocol. Clients that prefer HTTP/2 send the header with every request.
+    """
+    if b"pgrade" not in data[:end].lower():
+        return data
+    return _UPGRADE.sub(b"\r\nx-ignored:", data[:end]) + data[end:]
