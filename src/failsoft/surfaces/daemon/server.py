@@ -1,9 +1,8 @@
-"""Run the daemon under uvicorn: addresses, TLS, connection limits, and an end within two seconds.
+"""Run the daemon under uvicorn: addresses, TLS, and an end within two seconds.
 
 Rules
 -----
-- A connection must send the head of each request within ``HEAD_SECONDS``, and may be idle for ``IDLE_SECONDS``.
-- Beyond ``MOST_CONNECTIONS``, connections are closed at once.
+- A connection may be idle for ``IDLE_SECONDS``; the other limits on connections are in ``protocol``.
 - After SIGTERM or SIGINT, streams end, requests under way get ``GRACE`` seconds, then the runtime is closed. Everything
   that was acknowledged is in the store already. The process ends within ``END_SECONDS``, whatever hangs in it.
 """
@@ -16,7 +15,6 @@ import gc
 import ipaddress
 import logging
 import os
-import re
 import signal
 import socket
 import sys
@@ -29,25 +27,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 import uvicorn
 from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from failsoft.errors import FailsoftError
 from failsoft.surfaces.daemon.daemon import Daemon
+from failsoft.surfaces.daemon.protocol import MOST_CONNECTIONS, LimitedProtocol
 
 T = TypeVar("T")
 log = logging.getLogger("failsoft")
 
-HEAD_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 60
-MOST_CONNECTIONS: Final = 1_000
-LARGEST_HEAD: Final = 32_768  # bytes
-TOO_LARGE: Final = "The request is too large."
-LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 GRACE: Final = 1  # seconds
 END_SECONDS: Final = 1.8
 SWITCH_SECONDS: Final = 0.001  # after which a thread that computes lets the event loop's thread run
-
-_UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
 
 
 class ServerOptions(NamedTuple):
@@ -184,7 +175,7 @@ def make_server(app: ASGIApp, daemon: Daemon, options: ServerOptions) -> DaemonS
         raise FailsoftError("TLS needs both --tls-certificate and --tls-key")
     config = uvicorn.Config(
         app, host=options.host, port=options.port, http=_limited(options.most_connections), ws="none", lifespan="on",
-        access_log=False, log_config=None, server_header=False, proxy_headers=False, timeout_keep_alive=IDLE_SECONDS,
+        access_log=False, log_config=None, log_level="error", server_header=False, proxy_headers=False, timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE, backlog=2048,
         ssl_certfile=options.certificate, ssl_keyfile=options.key,
     )  # fmt: skip
@@ -193,100 +184,4 @@ def make_server(app: ASGIApp, daemon: Daemon, options: ServerOptions) -> DaemonS
 
 def _limited(most: int) -> type[asyncio.Protocol]:
     """Make the protocol class for a limit on connections."""
-    return type("Limited", (LimitedProtocol,), {"most": most})
-
-
-class LimitedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with limits on connections, on the size of a request, and on the time for its head.
-
-    The head of a request is held back until it is complete, so its size is known before it is parsed.
-    """
-
-    most = MOST_CONNECTIONS
-    _head_timer: asyncio.TimerHandle | None = None
-    _refused = False
-    _between = True  # the parser is between two requests
-    _in_head = False  # the parser is in a head: one that came together with the request before it
-    _held = b""  # the beginning of a head
-    _received = 0  # bytes of the request that is being parsed
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin a connection, or close it if there are too many."""
-        if len(self.connections) >= self.most:
-            self._refused = True
-            transport.abort()
-            return
-        super().connection_made(transport)
-        self._await_head()
-
-    def data_received(self, data: bytes) -> None:
-        """Take in data; the time for the head ends with the head."""
-        if self._refused or self.transport.is_closing():
-            return
-        if self._between:
-            self._held = (self._held + data).lstrip(b"\r\n")
-            end = self._held.find(b"\r\n\r\n")
-            if max(end, len(self._held) if end < 0 else 0) > LARGEST_HEAD:
-                self.send_400_response(TOO_LARGE)
-                return
-            if end < 0:
-                self._await_head()
-                return
-            data, self._held = _without_upgrade(self._held, end), b""
-        self._received += len(data)
-        super().data_received(data)
-        if not self._between and self._received > (LARGEST_HEAD if self._in_head else LARGEST_REQUEST):
-            self.send_400_response(TOO_LARGE)
-        if self.cycle is None or self.cycle.response_complete:
-            self._await_head()
-        elif self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self._between, self._in_head = False, True
-        super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header of the head. Those that follow a body in chunks could contradict it, and are left out."""
-        if self._in_head:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """Answer a request."""
-        self._in_head = False
-        if self.parser.should_upgrade():  # the parser would take the rest for another protocol
-            raise ValueError("no upgrade in a request that came together with the one before it")
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        """End a request."""
-        super().on_message_complete()
-        self._between, self._received = True, 0
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        if not self._refused:
-            super().connection_lost(exc)
-
-    def _await_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_headless)
-
-    def _close_headless(self) -> None:
-        self._head_timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
-
-
-def _without_upgrade(data: bytes, end: int) -> bytes:
-    """Rename the header Upgrade of a head that ends at ``end``: HTTP/1.1 is all that the daemon speaks.
-
-    The parser would take the body for another protocol. Clients that prefer HTTP/2 send the header with every request.
-    """
-    if b"pgrade" not in data[:end].lower():
-        return data
-    return _UPGRADE.sub(b"\r\nx-ignored:", data[:end]) + data[end:]
+    return type("Limited", (LimitedProtocol,), {"most": most, "strangers": {}})
