@@ -136,3 +136,65 @@ def test_a_stream_ends_with_its_token(serve: Any, tmp_path: Path) -> None:
         time.sleep(1.1)
         operator.post("/v1/errors", json={"tool": "hidden", "error": "503"})
         assert "hidden" not in "".join(lines)
+
+
+@pytest.mark.parametrize("after", [None, 0])
+@real
+async def test_a_silent_stream_ends_when_its_token_is_void(monkeypatch: pytest.MonkeyPatch, after: int | None) -> None:
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.02)
+    store, granted = MemoryStore(), [True]
+    feed = Feed(store, interval=0.01)
+    stream = feed.stream(ALL, after, lambda: granted[0])
+    assert await take(stream, 1) == [(0, "open", {})]
+    rest = asyncio.create_task(anext(stream, None))
+    await asyncio.sleep(0.1)
+    assert not rest.done()
+    granted[0] = False
+    async with asyncio.timeout(5):
+        assert await rest is None
+    assert feed.clients == 0
+
+
+@real
+async def test_a_void_token_gets_no_event_that_is_there_already() -> None:
+    store = MemoryStore()
+    store.append([event(1), event(2)])
+    feed = Feed(store, interval=0.01)
+    granted = [True]
+    stream = feed.stream(ALL, 0, lambda: granted[0])
+    assert (await take(stream, 1))[0][1] == "open"
+    granted[0] = False
+    assert await anext(stream, None) is None
+
+
+def test_a_token_file_that_cannot_be_read_for_a_moment_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = tmp_path / "tokens.json", [0.0]
+    write_all_tokens(path)
+    book = TokenBook(path, lambda: now[0])
+    write_all_tokens(path)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    now[0] += 1.0
+    monkeypatch.setattr(os, "open", fail)
+    assert book.find(SECRETS["operator"]) is None
+    monkeypatch.undo()
+    now[0] += 1.0
+    assert book.find(SECRETS["operator"]) is not None
+
+
+def test_a_token_file_that_is_a_directory_voids_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = tmp_path / "tokens.json", [0.0]
+    write_all_tokens(path)
+    book = TokenBook(path, lambda: now[0])
+    path.unlink()
+    path.mkdir(mode=0o700)
+    now[0] += 1.0
+    assert book.find(SECRETS["operator"]) is None
+    path.rmdir()
+    write_all_tokens(path)
+    now[0] += 1.0
+    assert book.find(SECRETS["operator"]) is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from sse_starlette.sse import EventSourceResponse
@@ -92,20 +90,11 @@ def _stream(on: Exchange, wanted: Wanted) -> Response:
     if feed.clients >= MOST_CLIENTS:
         raise Problem(503, f"there are {MOST_CLIENTS} streams already", headers={"retry-after": "10"})
     return EventSourceResponse(
-        _while_granted(feed.stream(wanted, _resume_after(on.request)), on.request.scope["is_granted"]),
+        feed.stream(wanted, _resume_after(on.request), on.request.scope["is_granted"]),
         ping=15,
         send_timeout=SEND_SECONDS,
         headers={"cache-control": "no-store"},
     )
-
-
-async def _while_granted(messages: AsyncGenerator[bytes, None], is_granted: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Pass messages on until the client's token is void."""
-    async with contextlib.aclosing(messages):
-        async for message in messages:
-            if not is_granted():
-                return
-            yield message
 
 
 def _resume_after(request: Request) -> int | None:

@@ -33,6 +33,7 @@ KEPT: Final = 64  # batches
 MOST_EVENTS: Final = 2_000  # of one batch
 MOST_CLIENTS: Final = 256
 SEND_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 1.0  # after which a client whose token is void is found, though there are no events
 GROUP: Final = 5  # clients that get a batch at the same time
 SPREAD: Final = 0.6  # of the interval
 _FARTHEST: Final = 2**62
@@ -108,8 +109,13 @@ class Feed:
         """Return the position of the latest event."""
         return await asyncio.to_thread(find_latest, self._store)
 
-    async def stream(self, wanted: Wanted, after: int | None) -> AsyncGenerator[bytes, None]:
-        """Yield messages for one client: what comes after a position (None: from now on), until the daemon stops."""
+    async def stream(
+        self, wanted: Wanted, after: int | None, is_granted: Callable[[], bool] = lambda: True
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield messages for one client: what comes after a position (None: from now on).
+
+        The stream ends when the daemon stops, and within ``LOOK_SECONDS`` after ``is_granted`` has become false.
+        """
         self.clients += 1
         position = after or 0
         try:
@@ -121,6 +127,8 @@ class Feed:
             yield encode("open", position, "{}")
             while after is not None and position < self._begin() and not self.closed:
                 rows = await self.read(position, MOST_EVENTS)
+                if not is_granted():
+                    return
                 if not rows:
                     break
                 message = Batch(position, rows).message(wanted)
@@ -128,10 +136,12 @@ class Feed:
                 if message:
                     yield message
             async for reached, batch in self._follow(position):
+                if not is_granted():
+                    return
                 if isinstance(batch, Batch):
                     if message := batch.message(wanted):
                         yield message
-                else:
+                elif batch is not None:
                     self.dropped += batch == "dropped"
                     yield encode(batch, reached, "{}")
         except Exception as error:  # the store's; the client may come back
@@ -146,16 +156,21 @@ class Feed:
             return self._position if after is None else after
         return min(after, await self.latest())
 
-    async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str]]:
-        """Yield the batches after a position as they come; at the end, why it ended."""
+    async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str | None]]:
+        """Yield the batches after a position as they come, None now and then if there are none; at the end, why it ended."""
+        woken = False  # without a new batch
         while not self.closed:
             if self._batches and position < self._batches[0].after and position < self._position:
                 yield position, "dropped"
                 return
             batch = next((each for each in self._batches if each.last > position), None)
             if batch is None:
+                if woken:
+                    yield position, None
                 await self._next_batch()
+                woken = True
                 continue
+            woken = False
             yield position, batch
             position = batch.last
         yield position, "end"
@@ -174,6 +189,8 @@ class Feed:
     async def _run(self) -> None:
         """Make batches while there are clients."""
         await asyncio.sleep(self._interval)
+        loop = asyncio.get_running_loop()
+        woken = loop.time()
         while self.clients and not self.closed:
             try:
                 rows = await self.read(self._position, MOST_EVENTS)
@@ -183,6 +200,10 @@ class Feed:
                 self._batches.append(Batch(self._position, rows))
                 self._position = rows[-1][0]
                 await self._release()
+                woken = loop.time()
+            elif loop.time() - woken >= LOOK_SECONDS:
+                _wake(self._waiting)
+                woken = loop.time()
             if len(rows) < MOST_EVENTS:
                 await asyncio.sleep(self._interval * (1 - SPREAD) if rows else self._interval)
         self._task = None

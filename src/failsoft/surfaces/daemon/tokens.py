@@ -68,22 +68,28 @@ def make_secret() -> str:
 def read_tokens(path: Path) -> list[Token]:
     """Read a token file; raise ``TokenError`` if it is not private or not valid."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
+        data = _read_private(path)
     except OSError as error:
         raise TokenError(f"{path} cannot be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        return _parse(json.loads(data))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise TokenError(f"{path} is not a token file: {error}") from None
+
+
+def _read_private(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise TokenError(f"{path} is not a regular file")
         if found.st_mode & 0o077:
             raise TokenError(f"{path} can be read by others: chmod 600 {path}")
         if found.st_uid not in (0, os.geteuid()):
             raise TokenError(f"{path} belongs to another user, who knows its tokens: chown it")
-        data = file.read(1_000_000)
-    try:
-        return _parse(json.loads(data))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise TokenError(f"{path} is not a token file: {error}") from None
+        return os.read(descriptor, 1_000_000)
+    finally:
+        os.close(descriptor)
 
 
 def _parse(data: Any) -> list[Token]:
@@ -154,12 +160,13 @@ class TokenBook:
 
     def _refresh(self) -> None:
         state = _state_of(self.path)
-        if state == self._seen:
+        if state is not None and state == self._seen:
             return
-        self._seen = state
         self._grants = {}  # no token is valid while the file is broken or readable by others
+        self._seen = None  # a file that cannot be read now is read again, also if it does not change
         with contextlib.suppress(TokenError):
             self._grants = _by_digest(read_tokens(self.path))
+            self._seen = state
 
 
 def _digest(secret: str) -> bytes:
@@ -170,9 +177,9 @@ def _by_digest(tokens: Iterable[Token]) -> Mapping[bytes, Grant]:
     return {_digest(token.secret): token.grant for token in tokens}
 
 
-def _state_of(path: Path) -> tuple[int, int, int, int] | None:
+def _state_of(path: Path) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode, found.st_uid
