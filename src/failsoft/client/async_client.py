@@ -140,19 +140,21 @@ class AsyncClient:
         answer: dict[str, Any] = await self._send(requests.get("tools", id, tenant=tenant))
         return answer
 
-    async def disable(self, tool: str, reason: str = "") -> dict[str, Any]:
+    async def disable(self, tool: str, reason: str = "", *, tenant: str | None = None) -> dict[str, Any]:
         """Refuse calls of a tool."""
-        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "disable", reason=reason))
+        answer: dict[str, Any] = await self._send(
+            requests.for_tenant(requests.post("tools", tool, "disable", reason=reason), tenant)
+        )
         return answer
 
-    async def enable(self, tool: str) -> dict[str, Any]:
+    async def enable(self, tool: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Accept calls of a tool again."""
-        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "enable"))
+        answer: dict[str, Any] = await self._send(requests.for_tenant(requests.post("tools", tool, "enable"), tenant))
         return answer
 
-    async def reset(self, tool: str) -> dict[str, Any]:
+    async def reset(self, tool: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Close the circuit of a tool."""
-        answer: dict[str, Any] = await self._send(requests.post("tools", tool, "reset"))
+        answer: dict[str, Any] = await self._send(requests.for_tenant(requests.post("tools", tool, "reset"), tenant))
         return answer
 
     async def ledger(self, *, tool: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:

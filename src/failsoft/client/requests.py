@@ -81,6 +81,11 @@ def delete(*parts: str, **query: object) -> Asked:
     return Asked("DELETE", path_of(*parts), None, _given(query))
 
 
+def for_tenant(asked: Asked, tenant: str | None) -> Asked:
+    """Make a request about what belongs to a tenant."""
+    return asked._replace(query=_given({"tenant": tenant}))
+
+
 def _given(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 

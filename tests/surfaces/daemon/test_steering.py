@@ -153,3 +153,58 @@ async def test_metrics_count_what_happened_before_the_first_scrape(open_daemon: 
         await asked.daemon.rt.flush()
         lines = (await asked.get("/metrics")).text.splitlines()
     assert [line for line in lines if "duration" in line and "_count{" in line and "get_nothing" in line]
+
+
+QUICK = {"defaults": {"breaker": {"failure_threshold": 1}}}
+
+
+@real
+async def test_a_tool_that_only_executors_report_is_reset_disabled_and_enabled(open_daemon: Any) -> None:
+    async with open_daemon(QUICK) as asked:
+        assert (await asked.post("/v1/tools/get_far/reset")).status_code == 404
+        await asked.post("/v1/errors", {"tool": "get_far", "error": "503"})
+        assert (await asked.get("/v1/tools/get_far")).json()["circuit"]["state"] == "open"
+        assert (await asked.post("/v1/tools/get_far/reset")).json()["circuit"]["state"] == "closed"
+        off = (await asked.post("/v1/tools/get_far/disable", {"reason": "maintenance"})).json()
+        assert (off["available"], "maintenance" in off["unavailable_because"]) == (False, True)
+        await asked.post("/v1/tools/get_far/reset")
+        answer = (await asked.post("/v1/errors", {"tool": "get_far", "error": "timed out", "read_only": True})).json()
+        assert answer["strategy"] != "retry"
+        assert (await asked.post("/v1/tools/get_far/enable")).json()["available"] is True
+        acts = [event.fields["action"] for event in asked.daemon.rt.events() if event.event_type == "OperatorActed"]
+        assert acts == ["reset", "disable", "reset", "enable"]
+
+
+@real
+async def test_a_tenant_steers_its_own_reported_tools_only(open_daemon: Any) -> None:
+    async with open_daemon(QUICK) as asked:
+        for who in ("acme", "bolt", "operator"):
+            await asked.post("/v1/errors", {"tool": "get_far", "error": "503"}, who)
+        await asked.post("/v1/errors", {"tool": "of_acme", "error": "503"}, "acme")
+        assert (await asked.post("/v1/tools/of_acme/reset", None, "bolt")).status_code == 404
+        assert (await asked.post("/v1/tools/of_acme/reset")).status_code == 404
+        assert (await asked.post("/v1/tools/get_far/reset?tenant=bolt", None, "acme")).status_code == 403
+        assert (await asked.post("/v1/tools/get_far/disable", {}, "acme")).json()["available"] is False
+        assert (await asked.post("/v1/tools/get_far/reset", None, "acme")).json()["circuit"]["state"] == "closed"
+        for who in ("bolt", "operator"):
+            other = (await asked.get("/v1/tools/get_far", who)).json()
+            assert (other["available"], other["circuit"]["state"]) == (True, "open")
+        named = await asked.post("/v1/tools/of_acme/reset?tenant=acme")
+        assert named.json()["circuit"]["state"] == "closed"
+        seen = (await asked.get("/v1/events?type=OperatorActed", "acme")).json()["events"]
+        assert [event["action"] for event in seen] == ["disable", "reset", "reset"]
+        assert (await asked.get("/v1/events?type=OperatorActed", "bolt")).json()["events"] == []
+
+
+@real
+async def test_a_reported_tool_stays_disabled_after_a_restart(open_daemon: Any, tmp_path: Any) -> None:
+    store = f"sqlite:///{tmp_path}/daemon.db"
+    async with open_daemon(store=store) as asked:
+        await asked.post("/v1/errors", {"tool": "get_far", "error": "503"}, "acme")
+        await asked.post("/v1/tools/get_far/disable", {"reason": "maintenance"}, "acme")
+    async with open_daemon(store=store) as asked:
+        assert (await asked.get("/v1/tools/get_far", "acme")).json()["available"] is False
+        assert (await asked.get("/v1/tools/get_far")).status_code == 404
+        assert (await asked.post("/v1/tools/get_far/enable", None, "acme")).json()["available"] is True
+    async with open_daemon(store=store) as asked:
+        assert (await asked.get("/v1/tools/get_far", "acme")).status_code == 404

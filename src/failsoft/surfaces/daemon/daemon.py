@@ -21,7 +21,7 @@ from failsoft.surfaces.daemon.jobs import Jobs
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.reported_errors import ErrorDesk
 from failsoft.surfaces.daemon.reported_events import Inbox
-from failsoft.surfaces.daemon.reported_tools import ReportBook
+from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool
 from failsoft.surfaces.daemon.routes import RouteSpec
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ class Daemon:
         self.feed = Feed(opened)
         self.jobs = Jobs()
         for _, kept in opened.find("disabled"):
-            rt.disable(kept["tool"], kept["reason"])
+            if kept.get("reported") and kept["tool"] not in rt.tools:
+                self.book.tool(kept["tenant"], kept["tool"]).disabled = kept["reason"]
+            elif kept.get("tenant") is None:
+                rt.disable(kept["tool"], kept["reason"])
         exposition(rt)  # its counts of events begin with the first use
         self.started = monotonic()
         self.routes: Sequence[RouteSpec] = ()  # set by ``app``
@@ -76,6 +79,17 @@ class Daemon:
         """Accept calls of a tool again."""
         self.store.delete("disabled", key_of(tool))
         self.rt.enable(tool)
+
+    def disable_reported(self, tool: ReportedTool, reason: str) -> None:
+        """Advise one tenant's executors against a tool of theirs, after a restart too."""
+        kept = {"tool": tool.id, "reason": reason, "tenant": tool.tenant, "reported": True}
+        self.store.put("disabled", key_of("reported", tool.tenant, tool.id), kept)
+        tool.disabled = reason
+
+    def enable_reported(self, tool: ReportedTool) -> None:
+        """Allow a tool again that only executors elsewhere have."""
+        self.store.delete("disabled", key_of("reported", tool.tenant, tool.id))
+        tool.disabled = None
 
     def _commit(self, deadline: float) -> bool:
         """Wait until everything reported so far is durable."""

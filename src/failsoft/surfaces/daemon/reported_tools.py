@@ -6,6 +6,8 @@ Rules
 - A tool without a tenant that the manifest names shares circuit and metrics with the daemon's own calls of it. Every other
   pair of tenant and tool has its own: one tenant's failures never open another's circuit.
 - A tool that nothing declares or shows to be a read counts as a write.
+- An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is disabled
+  for everybody, by the runtime.
 - The number of tools and of open calls is limited. Beyond it, tools start afresh with every report.
 """
 
@@ -40,12 +42,13 @@ PROBE_SECONDS: Final = 30.0  # a probe elsewhere that is not reported loses its 
 class ReportedTool:
     """One tool of one tenant."""
 
-    __slots__ = ("_rt", "health", "id", "known", "metrics", "options", "tenant", "tool")
+    __slots__ = ("_rt", "disabled", "health", "id", "known", "metrics", "options", "tenant", "tool")
 
     def __init__(
         self, rt: Services, tenant: str | None, options: ToolOptions, known: KnownEffect, tool: Tool | None
     ) -> None:
         self._rt = rt
+        self.disabled: str | None = None  # the reason, for this tenant
         self.id = options.id
         self.tenant = tenant
         self.options = options
@@ -62,7 +65,7 @@ class ReportedTool:
     @property
     def is_disabled(self) -> bool:
         """True if an operator has disabled the tool."""
-        return self._rt.toolbox.disabled.get(self.id) is not None
+        return self.disabled is not None or self._rt.toolbox.disabled.get(self.id) is not None
 
     def emit(self, event_type: str, call_id: str | None, turn_id: str | None, fields: dict[str, Any]) -> None:
         """Record an event about the tool, and count it. It is not logged: the executor has its own log."""
@@ -123,6 +126,11 @@ class ReportedTool:
                 "failure_count": self.health.state.failures,
                 "retry_after": self.health.open_for(now),
             }
+
+    def reset(self) -> None:
+        """Close the circuit, fill the retry budget, and drop the rate holds."""
+        with self._rt.toolbox.lock:
+            self.health.reset()
 
     def spend_retry(self) -> bool:
         """Take one retry out of the tool's budget; False if it is spent."""
@@ -197,6 +205,11 @@ class ReportBook:
         options = tool_options(FrameworkFunction(id), id, {}, self._settings)
         known = know_effect(options, undeclared=self._settings.undeclared, foreign=True)
         return ReportedTool(self._rt, tenant, options, known, None)
+
+    def find(self, tenant: str | None, id: str) -> ReportedTool | None:
+        """Return a tool that only executors elsewhere have; None if a tenant has reported none of this id."""
+        found = self._tools.get(tenant, {}).get(id)
+        return found if id not in self._rt.toolbox.tools else None
 
     def tools(self, tenant: str | None) -> list[ReportedTool]:
         """The tools of a tenant (None: of no tenant) that are not the daemon's own."""

@@ -38,7 +38,7 @@ def _list_tools(on: Exchange) -> list[dict[str, Any]]:
     if tenant is not None:
         tools = [{**tool, **_reported(own.pop(tool["id"], None))} for tool in tools]
     made = [{**tool, "in_manifest": True} for tool in tools]
-    made += [{"id": tool.id, "in_manifest": False, **_reported(tool)} for tool in own.values()]
+    made += [{"id": tool.id, "in_manifest": False, **_reported(tool), **_availability(tool)} for tool in own.values()]
     return made
 
 
@@ -59,6 +59,11 @@ def _reported(tool: ReportedTool | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _availability(tool: ReportedTool) -> dict[str, Any]:
+    because = f"disabled: {tool.disabled}" if tool.disabled else "disabled"
+    return {"available": not tool.is_disabled, "unavailable_because": because if tool.is_disabled else None}
+
+
 async def get_tools(on: Exchange) -> Response:
     """List all tools with schema, health and metrics."""
     return JSONResponse({"tools": _list_tools(on)})
@@ -72,41 +77,54 @@ async def get_tool(on: Exchange) -> Response:
     return JSONResponse(found)
 
 
-def _tool_to_steer(on: Exchange) -> str:
-    if on.grant.tenant is not None:
-        raise Problem(403, "a token that is bound to a tenant cannot steer tools that all tenants share")
-    if on.id not in on.daemon.rt.tools:
+def _tool_to_steer(on: Exchange) -> ReportedTool | str:
+    """Return a tool that only executors of the request's tenant have, or the id of one of the manifest."""
+    tenant = named_tenant(on)
+    if on.id in on.daemon.rt.tools:
+        if tenant is not None:
+            raise Problem(403, "all tenants share this tool: only an operator of all of them can steer it")
+        return on.id
+    found: ReportedTool | None = on.daemon.book.find(tenant, on.id)
+    if found is None:
         raise find_nothing("tool", on.id)
-    return on.id
+    return found
 
 
-async def _steered(on: Exchange, action: str, tool: str, **details: Any) -> Response:
-    on.daemon.audit.record(on.grant, action, tool, address=on.address, **details)
+async def _steered(on: Exchange, action: str, **details: Any) -> Response:
+    on.daemon.audit.record(on.grant, action, on.id, tenant=named_tenant(on), address=on.address, **details)
     await on.daemon.confirm()
-    found = next(each for each in _list_tools(on) if each["id"] == tool)
-    return JSONResponse(found)
+    return await get_tool(on)
 
 
 async def post_disable(on: Exchange) -> Response:
-    """Refuse calls of a tool."""
+    """Refuse calls of a tool, or advise executors elsewhere against repeating them."""
     tool = _tool_to_steer(on)
     reason = sanitise(on.body.reason)
-    on.daemon.disable(tool, reason)
-    return await _steered(on, "disable", tool, reason=reason)
+    if isinstance(tool, str):
+        on.daemon.disable(tool, reason)
+    else:
+        on.daemon.disable_reported(tool, reason)
+    return await _steered(on, "disable", reason=reason)
 
 
 async def post_enable(on: Exchange) -> Response:
     """Accept calls of a tool again."""
     tool = _tool_to_steer(on)
-    on.daemon.enable(tool)
-    return await _steered(on, "enable", tool)
+    if isinstance(tool, str):
+        on.daemon.enable(tool)
+    else:
+        on.daemon.enable_reported(tool)
+    return await _steered(on, "enable")
 
 
 async def post_reset(on: Exchange) -> Response:
     """Close the circuit of a tool, fill its retry budget, and drop its rate holds."""
     tool = _tool_to_steer(on)
-    reset_health(on.daemon.services, tool)
-    return await _steered(on, "reset", tool)
+    if isinstance(tool, str):
+        reset_health(on.daemon.services, tool)
+    else:
+        tool.reset()
+    return await _steered(on, "reset")
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -195,11 +213,14 @@ ROUTES = (
     RouteSpec(method="GET", path="/v1/tools", role="read", handler=get_tools, tag="tools", summary="List the tools",
               parameters=(TENANT,)),
     RouteSpec(method="POST", path="/v1/tools/{id:path}/disable", role="operate", handler=post_disable, tag="tools",
-              summary="Disable a tool", body=DisableRequest),
+              summary="Disable a tool", body=DisableRequest,
+              parameters=(TENANT,)),
     RouteSpec(method="POST", path="/v1/tools/{id:path}/enable", role="operate", handler=post_enable, tag="tools",
-              summary="Enable a tool", body=EmptyRequest),
+              summary="Enable a tool", body=EmptyRequest,
+              parameters=(TENANT,)),
     RouteSpec(method="POST", path="/v1/tools/{id:path}/reset", role="operate", handler=post_reset, tag="tools",
-              summary="Reset a tool's circuit, budget and rate holds", body=EmptyRequest),
+              summary="Reset a tool's circuit, budget and rate holds", body=EmptyRequest,
+              parameters=(TENANT,)),
     RouteSpec(method="GET", path="/v1/tools/{id:path}", role="read", handler=get_tool, tag="tools",
               summary="Get a tool with schema, health and metrics", parameters=(TENANT,)),
     RouteSpec(method="GET", path="/v1/threads/{id:path}", role="read", handler=get_thread, tag="threads",
