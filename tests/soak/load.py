@@ -32,7 +32,7 @@ from tests.soak import load_tools
 from tests.soak.leaks import MB, children, count, descendants, rss, settle
 
 from failsoft import CallFailed, Runtime
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import retention
 from failsoft.stores.sqlite.store import SqliteStore
 
 MOST_GROWTH = 5.0  # MB
@@ -76,7 +76,10 @@ def soak(seconds: float, rate: float, seed: int, say: Callable[[str], None]) -> 
     """Run for a given time, then measure the remaining resources."""
     before = count()
     soaked = Soaked(seconds, effects=bytearray(int(seconds * rate * 1.5) + 10_000))  # all at once: it must not grow
-    with tempfile.TemporaryDirectory() as folder, patch.object(sqlite, "PRUNE_EVERY", 5.0):  # not only at the very end
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(retention, "PRUNE_EVERY", 5.0),
+    ):  # not only at the very end
         asyncio.run(_Load(soaked, rate, seed, say, Path(folder)).run())
     gc.collect()
     settle(lambda: all(now <= then for now, then in zip(count(), before, strict=True)), PATIENCE)

@@ -36,9 +36,9 @@ def test_three_slashes_are_relative_and_four_absolute() -> None:
 
 def test_an_address_may_have_options() -> None:
     store = opened("sqlite:///a.db?synchronous=full&max_age=1h30m&max_size=2MB")
-    assert (store._synchronous, store._max_age, store._max_size) == ("full", 5400.0, 2_000_000)
+    assert (store._synchronous, store._retention.max_age, store._retention.max_size) == ("full", 5400.0, 2_000_000)
     plain = opened("sqlite:///a.db")
-    assert (plain._synchronous, plain._max_age, plain._max_size) == ("normal", None, None)
+    assert (plain._synchronous, plain._retention.max_age, plain._retention.max_size) == ("normal", None, None)
 
 
 @pytest.mark.parametrize(

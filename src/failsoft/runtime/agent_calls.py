@@ -24,8 +24,8 @@ from failsoft.runtime.execution.blocking_loop import detach_from_turn
 from failsoft.runtime.registry import declare
 from failsoft.runtime.scope import SCOPE, reset_variable
 from failsoft.runtime.tools.control import ControlFlow
+from failsoft.runtime.tools.counted_as_write import count_as_write
 from failsoft.runtime.tools.framework_tool import RUNNING, FrameworkTool, FrameworkView, RunnerSet
-from failsoft.runtime.tools.tool import count_as_write
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
 

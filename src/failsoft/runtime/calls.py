@@ -17,7 +17,8 @@ from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progre
 from failsoft.runtime.call.steps import PipelineOptions
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
 from failsoft.runtime.scope import ASKED, SCOPE, AskedFor, find_scope
-from failsoft.runtime.tools.tool import Tool, count_as_write
+from failsoft.runtime.tools.counted_as_write import count_as_write
+from failsoft.runtime.tools.tool import Tool
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
 

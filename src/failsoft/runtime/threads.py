@@ -14,7 +14,7 @@ from failsoft.observe import events
 from failsoft.runtime.call.in_place import can_be_replaced
 from failsoft.runtime.call.user_text import phrase
 from failsoft.runtime.conversation.thread_store import Key
-from failsoft.runtime.tools.tool import count_as_write
+from failsoft.runtime.tools.counted_as_write import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.runtime.services import Services

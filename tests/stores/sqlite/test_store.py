@@ -22,6 +22,7 @@ from tests.torture.interrupting import At
 
 from failsoft.observe.success_runs import Run
 from failsoft.stores.sqlite import database as sqlite_file
+from failsoft.stores.sqlite import fork
 from failsoft.stores.sqlite import location as sqlite_place
 from failsoft.stores.sqlite import reader as sqlite_reader
 from failsoft.stores.sqlite import store as sqlite
@@ -393,7 +394,7 @@ def test_a_fork_waits_briefly_for_a_running_write(
         inside.pop()
 
     monkeypatch.setattr(sqlite, "write", write_slowly)
-    monkeypatch.setattr(sqlite, "FORK_SECONDS", patience)
+    monkeypatch.setattr(fork, "FORK_SECONDS", patience)
     store = SqliteStore(tmp_path / "a.db")
     store.append([{"event_type": "Told"}])
     assert began.wait(10)

@@ -1,10 +1,10 @@
 """Manifests, plans and options written as mappings: one strict reader, one set of names, one form of error.
 
-``reading`` parses text into values with positions. ``block``, ``tool_blocks`` and ``file_blocks`` define what may be
-written. ``validate`` words the errors, ``detect`` tells manifests from plans, ``load`` and ``plan`` build the values that
-the rest of failsoft uses, ``lint`` finds what is legal but probably a mistake, ``schema`` describes the format to
-editors. May import ``core`` and ``config``. Imports pydantic and PyYAML, so it is itself imported only when a manifest
-is read. Mirrored by ``tests/config/manifest``.
+``reading`` parses text into values with positions. ``block``, ``protection_blocks``, ``tool_blocks`` and
+``file_blocks`` define what may be written. ``validate`` words the errors, ``detect`` tells manifests from plans,
+``load`` and ``plan`` build the values that the rest of failsoft uses, ``lint`` finds what is legal but probably a
+mistake, ``schema`` describes the format to editors. May import ``core`` and ``config``. Imports pydantic and PyYAML, so
+it is itself imported only when a manifest is read. Mirrored by ``tests/config/manifest``.
 """
 
 from __future__ import annotations

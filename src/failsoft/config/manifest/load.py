@@ -14,8 +14,9 @@ from failsoft.config.manifest.block import keys_of
 from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.file_blocks import BookBlock, ManifestBlock, Memory
 from failsoft.config.manifest.problem import Path, raise_problems
+from failsoft.config.manifest.protection_blocks import FallbackBlock
 from failsoft.config.manifest.reading import Document, read
-from failsoft.config.manifest.tool_blocks import FallbackBlock, OptionsBlock
+from failsoft.config.manifest.tool_blocks import OptionsBlock
 from failsoft.config.manifest.validate import parse
 from failsoft.core.effects.tool_effect import Undeclared
 from failsoft.core.explain.catalogue import Texts, find_problems

@@ -25,8 +25,8 @@ from failsoft.config.manifest.block import Block, Duration, Flag, From, Millisec
 from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.load import open_document
 from failsoft.config.manifest.problem import Path, raise_problems
+from failsoft.config.manifest.protection_blocks import Retry
 from failsoft.config.manifest.reading import Document
-from failsoft.config.manifest.tool_blocks import Retry
 from failsoft.config.manifest.validate import parse
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.options import RetryOptions

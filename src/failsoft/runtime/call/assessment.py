@@ -23,8 +23,8 @@ from failsoft.runtime.call.steps import FallbacksFound, make_standing
 from failsoft.runtime.call.tracebacks import without_callers
 from failsoft.runtime.execution.processes.reply import WorkerError
 from failsoft.runtime.tools.control import MisfitError
+from failsoft.runtime.tools.counted_as_write import count_as_write
 from failsoft.runtime.tools.known_errors import MOST_KNOWN, KnownError
-from failsoft.runtime.tools.tool import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback

@@ -46,7 +46,7 @@ from failsoft.runtime.call.steps import (
     SwitchTo,
     WarnMissing,
 )
-from failsoft.runtime.tools.tool import count_as_write
+from failsoft.runtime.tools.counted_as_write import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

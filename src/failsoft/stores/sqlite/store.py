@@ -12,14 +12,14 @@ Rules
   as long as batches are being written.
 - A file that is not a failsoft store is never touched. A damaged store is moved aside under a name with the time, never
   deleted. If the file is deleted or replaced while in use, the next batch goes to a new file, or to the replacement.
-- ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer prunes every ten minutes
-  and whenever an eighth of ``max_size`` has been added. The file then stops growing, but does not shrink.
+- ``prune`` drops events by age, number and size. With ``max_age`` or ``max_size`` the writer prunes as well
+  (``retention``).
 - A batch that can never be written (the file is fine, the batch is not) is dropped and counted.
 - A run of plain successes (``observe.success_runs``) is one row, at the position of its last event. Readers see the
   single events.
-- A forked child writes with its own thread and connection. The parent writes what the parent has queued. SQLite's own
-  locks stay locked in a child, so a fork waits until SQLite is idle, at most ``FORK_SECONDS``.
+- A forked child writes with its own thread and connection (``fork``). The parent writes what it had queued.
 
+Why one class for writer and readers: a reader sees what is still queued, so both use the queue and its lock.
 Why a thread and not a transaction per call: 500,000 rows a second in batches, a few thousand otherwise.
 """
 
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -36,13 +35,11 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
-from weakref import WeakSet
 
-from failsoft.observe.success_runs import Run, iso, pack
+from failsoft.observe.success_runs import Run, pack
 from failsoft.stores.ports import Kind
 from failsoft.stores.sqlite.breakers import SqliteBreakers
 from failsoft.stores.sqlite.database import (
-    ROW,
     Append,
     Claim,
     Operation,
@@ -57,8 +54,10 @@ from failsoft.stores.sqlite.database import (
     size_of,
     write,
 )
+from failsoft.stores.sqlite.fork import hold_at_fork
 from failsoft.stores.sqlite.location import find_obstacle, identity, is_no_database, move_aside
 from failsoft.stores.sqlite.reader import Reader
+from failsoft.stores.sqlite.retention import Retention
 
 MOST_WAITING = 200_000  # operations
 BATCH = 10_000  # operations per transaction; limits how long other processes wait
@@ -67,9 +66,6 @@ ENOUGH = 32_768  # events and records
 BUSY_SECONDS = 5.0  # how long a write waits for other processes
 CLOSE_SECONDS = 1.0  # closing gives up after this time without a finished batch
 RETRY_SECONDS = 0.5  # after a failed write
-FORK_SECONDS = 0.5
-PRUNE_EVERY = 600.0
-LONGEST_JUMP = 3600.0  # seconds that retention follows a wall clock that was set forward
 
 log = logging.getLogger("failsoft")
 _encode = json.JSONEncoder(check_circular=False).encode
@@ -102,11 +98,7 @@ class SqliteStore:
         self._path = self._name.absolute()  # the program may change its working directory
         self._wall = wall
         self._synchronous = synchronous
-        self._max_age = max_age  # seconds
-        self._max_size = max_size  # bytes
-        self._pruned = 0.0  # wall-clock time of the last pruning
-        self._opened_at = wall(), time.monotonic()
-        self._added = 0  # bytes written since then
+        self._retention = Retention(wall, max_age, max_size)
         self._renew_locks()
         self._waiting: list[Operation] = []  # in order
         self._writing: list[Operation] = []  # the current batch
@@ -121,7 +113,7 @@ class SqliteStore:
         self._reader = Reader(self._path, self._complain)
         self._opened: tuple[int, int] | None = None  # the file that the writer has open
         self.breakers = SqliteBreakers(self)
-        _ALIVE.add(self)
+        hold_at_fork(self)
 
     # -- writing: queued, never raises -------------------------------------------------------------------------------
 
@@ -400,11 +392,14 @@ class SqliteStore:
             raise
         for operation in self._writing:
             if isinstance(operation, Append):
-                self._added += len(operation.body) + ROW
+                self._retention.add(operation)
             elif isinstance(operation, Request):
                 operation.done = not operation.withdrawn
         self._finish_batch()
-        self._retain(connection)
+        try:
+            self._retention.apply(connection)
+        except Exception as error:  # the writer must go on
+            self._complain(error)
         return connection
 
     def _follow(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
@@ -434,27 +429,6 @@ class SqliteStore:
             if goal <= self._finished and waiter.locked():
                 waiter.release()
         self._waiters = [other for other in self._waiters if other[0] > self._finished]  # interrupted ones, too
-
-    def _retain(self, connection: sqlite3.Connection) -> None:
-        """Prune from time to time, by ``max_age`` and ``max_size``."""
-        if self._max_age is None and self._max_size is None:
-            return
-        now = self._trusted_time(self._max_age)
-        grown = self._max_size is not None and self._added * 8 > self._max_size
-        if 0 <= now - self._pruned < PRUNE_EVERY and not grown:
-            return
-        self._pruned, self._added = now, 0
-        before = None if self._max_age is None else iso(max(0.0, now - self._max_age))
-        try:
-            prune(connection, before=before, most=None, size=self._max_size)
-        except Exception as error:  # the writer must go on
-            self._complain(error)
-
-    def _trusted_time(self, max_age: float | None) -> float:
-        """The wall clock, limited to little more than this process has run: a clock jump must not empty the trace."""
-        wall, monotonic = self._opened_at
-        most = wall + time.monotonic() - monotonic + min(LONGEST_JUMP, (max_age or LONGEST_JUMP) / 2)
-        return min(self._wall(), most)
 
     def _recover(
         self, connection: sqlite3.Connection | None, error: Exception, *, hopeless: bool = False
@@ -512,29 +486,3 @@ class SqliteStore:
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)
-
-
-_ALIVE: WeakSet[SqliteStore] = WeakSet()
-
-
-_held: dict[int, list[threading.Lock]] = {}  # locks held around a fork, by thread
-
-
-def _before_fork() -> None:
-    until = time.monotonic() + FORK_SECONDS
-    locks = [lock for store in list(_ALIVE) for lock in store.locks()]
-    _held[threading.get_ident()] = [lock for lock in locks if lock.acquire(timeout=max(0.0, until - time.monotonic()))]
-
-
-def _after_fork_in_parent() -> None:
-    for lock in _held.pop(threading.get_ident(), ()):
-        lock.release()
-
-
-def _after_fork() -> None:
-    _held.clear()
-    for store in list(_ALIVE):
-        store.renew_after_fork()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
