@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.builtin_faults import did_you_mean, quote
-from failsoft.core.model.durations import text
-from failsoft.core.model.options import Isolation, ToolOptions, is_queue_unused
+from failsoft.core.model.odd_options import find_odd_options
+from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
@@ -91,22 +91,11 @@ def register(services: Services, settings: Settings, tool: Tool, *, replace: boo
 
 def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Tool]) -> None:
     """Log options that are legal but hardly intended. For manifests, ``failsoft check`` reports them."""
-    retry = tool.options.retry
-    if retry.initial_delay > retry.max_delay:
-        log.warning(
-            "%s: retry.initial_delay of %s is cut to the max_delay of %s: raise that one too",
-            tool.id, text(retry.initial_delay), text(retry.max_delay),
-        )  # fmt: skip
-    if 0 < retry.jitter_percent < 1:
-        log.warning(
-            "%s: retry.jitter_percent: %g is less than one percent; write 10 for ten percent",
-            tool.id, retry.jitter_percent,
-        )  # fmt: skip
-    if is_queue_unused(tool.options):
-        log.warning("%s: queue: nothing waits where there is no concurrency: give one, or drop queue", tool.id)
+    for field, message in find_odd_options(tool.options):
+        log.warning("%s: %s: %s", tool.id, field, message)
     if not isinstance(tool, FrameworkTool) and (unnamed := _find_unnamed(tool.fn)):
         log.warning("%s: %s", tool.id, unnamed)
-    if settings.tools and tool.id not in settings.tools and not isinstance(tool, FrameworkTool):
+    if settings.tools and tool.id not in settings.tools:
         unused = [id for id, entry in settings.tools.items() if entry.entrypoint is None and id not in known]
         if hint := did_you_mean(tool.id, unused):
             log.warning("%s: the manifest says nothing about this tool%s", tool.id, hint)
@@ -119,8 +108,12 @@ def _find_unnamed(fn: Callable[..., Any]) -> str:
     except (TypeError, ValueError):
         return ""
     around = str(getattr(fn, "__qualname__", "")).rpartition(".")[0]  # the class of a method
-    if parameters and parameters[0].name == "self" and around and not around.endswith("<locals>"):
-        return "calls by name cannot fill self: register the method of an object, as in rt.add(obj.method)"
+    first = parameters[0].name if parameters else ""
+    if first in ("self", "cls") and around and not around.endswith("<locals>"):
+        owner = "an object, as in rt.add(obj.method)" if first == "self" else "the class, as in rt.add(Class.method)"
+        return f"calls by name cannot fill {first}: register the method of {owner}"
+    if [parameter.kind for parameter in parameters] == [inspect.Parameter.VAR_POSITIONAL]:
+        return f"calls by name cannot fill *{first}: give its function named parameters"
     for parameter in parameters:
         if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
             return f"calls by name cannot fill {parameter.name}, which is positional-only: drop the / of its function"

@@ -153,11 +153,11 @@ def _inner(annotation: Any) -> tuple[type[Block] | None, int]:
 
 
 class OneOrMore:
-    """Annotation for a tuple of texts that may be written as a single text."""
+    """Annotation for a tuple of values that may be written as a single value."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_before_validator_function(
-            lambda value: [value] if isinstance(value, str) else value, handler(source)
+            lambda value: [value] if isinstance(value, str | int | float) else value, handler(source)
         )
 
     def __get_pydantic_json_schema__(

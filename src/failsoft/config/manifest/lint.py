@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -24,7 +25,8 @@ from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.effects.verification import unused_without_verify
 from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import text
-from failsoft.core.model.options import RetryOptions, ToolOptions, is_queue_unused
+from failsoft.core.model.odd_options import count_attempts, find_odd_options
+from failsoft.core.model.options import RetryOptions, ToolOptions
 from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.resilience.backoff import delay
 from failsoft.core.resilience.policy import Policy
@@ -50,6 +52,7 @@ class _Tools:
     def __init__(self, manifest: Manifest, known: Collection[str] | None) -> None:
         self.ids = {*manifest.tools, *(known or ())}
         self.in_code = known
+        self.tags = {id: tool.options.tags for id, tool in manifest.tools.items()}
 
     def find(self, id: str, place: str, field: str, *, missing: Severity = "error") -> Iterator[Finding]:
         """Report a tool that does not exist. ``missing`` is the severity if code may still register it."""
@@ -70,19 +73,13 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
             yield "error", place, field, "nothing says where it is: add an entrypoint, or register it in code"
         for fallback in options.fallbacks:
             yield from tools.find(fallback.tool, place, f"{field}.fallbacks")
-        if know_effect(options, undeclared=manifest.undeclared).safe is None and _attempts(options.retry) > 1:
+        if know_effect(options, undeclared=manifest.undeclared).safe is None and count_attempts(options.retry) > 1:
             message = "its effects are not declared: say read_only: true, or idempotent: true or false"
             yield "warning", place, field, message
         yield from _check_verify(options, manifest, tools, place, f"{field}.verify")
         yield from _check_defaults(options.required, options.defaults, place, field)
-        if is_queue_unused(options):
-            yield (
-                "warning",
-                place,
-                f"{field}.queue",
-                "nothing waits where there is no concurrency: give one, or drop queue",
-            )
-        yield from _check_retry(options.retry, place, f"{field}.retry")
+        for odd, message in find_odd_options(options):
+            yield "warning", place, f"{field}.{odd}", message
         yield from _check_time(options, manifest.turn.timeout, place, field)
 
 
@@ -105,27 +102,6 @@ def _check_verify(options: ToolOptions, manifest: Manifest, tools: _Tools, place
 def _check_defaults(required: bool | None, defaults: Layer, place: str, field: str) -> Iterator[Finding]:
     if required is False and defaults:
         yield "warning", place, f"{field}.defaults", "required: false skips the call before a default is used: drop one"
-
-
-def _check_retry(retry: RetryOptions, place: str, field: str) -> Iterator[Finding]:
-    if retry.initial_delay > retry.max_delay:
-        message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise that one too"
-        yield "warning", place, f"{field}.initial_delay", message
-    if 0 < retry.jitter_percent < 1:
-        message = f"{retry.jitter_percent:g} is less than one percent; write 10 for ten percent"
-        yield "warning", place, f"{field}.jitter_percent", message
-    first = min(retry.initial_delay, retry.max_delay)
-    if _attempts(retry) > 1 and first > retry.max_total_time:
-        message = (
-            f"{text(retry.max_total_time)} is over before the first retry, which waits {text(first)}: none is made"
-        )
-        yield "warning", place, f"{field}.max_total_time", message
-    listed = set()
-    for number, rule in enumerate(retry.rules or ()):
-        for code in rule.handle_errors:
-            if code in listed:
-                yield "warning", place, f"{field}.rules[{number}]", f"an earlier rule lists {code} already"
-            listed.add(code)
 
 
 def _check_time(options: ToolOptions, turn: float | None, place: str, field: str) -> Iterator[Finding]:
@@ -163,6 +139,10 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
             near = did_you_mean(glob, tools.ids)
             if (tools.in_code is not None or near) and not any(fnmatchcase(id, glob) for id in tools.ids):
                 yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool{near}"
+        tags = {tag for tool in tools.tags.values() for tag in tool}
+        for tag in set(policy.when.tags) - tags:
+            if near := did_you_mean(tag, tags):
+                yield "warning", place, f"{field}.when.tags", f"no tool of the manifest has the tag {tag}{near}"
 
 
 def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
@@ -218,7 +198,23 @@ def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, 
             )
 
 
+def _check_limits(plan: Plan, manifest: Manifest) -> Iterator[Finding]:
+    """Find limits that refuse calls of the plan itself."""
+    most = manifest.turn.max_calls if plan.max_calls is None else plan.max_calls
+    most_per_tool = plan.max_calls_per_tool or manifest.turn.max_calls_per_tool
+    counts = Counter(call.tool for call in plan.calls)
+    if most is not None and len(plan.calls) > most:
+        message = f"the plan has {len(plan.calls)} calls and its turn may make {most}: the others are refused"
+        yield "warning", plan.calls[most].place, "max_calls", message
+    for tool, count in counts.items():
+        if most_per_tool is not None and count > most_per_tool:
+            last = [call for call in plan.calls if call.tool == tool][most_per_tool]
+            message = f"the plan calls {tool} {count} times and its turn may do so {most_per_tool} times"
+            yield "warning", last.place, "max_calls_per_tool", f"{message}: the others are refused"
+
+
 def _check_plan(plan: Plan, manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
+    yield from _check_limits(plan, manifest)
     ids = {call.id for call in plan.calls}
     turn = manifest.turn.timeout if plan.timeout is None else plan.timeout
     for number, call in enumerate(plan.calls):
@@ -251,18 +247,11 @@ def _with(call: PlannedCall, options: ToolOptions) -> ToolOptions:
     )
 
 
-def _attempts(retry: RetryOptions) -> int:
-    """The most attempts that one call can make."""
-    if retry.rules is not None:
-        return 1 + sum(rule.max_attempts - 1 for rule in retry.rules)
-    return retry.max_attempts
-
-
 def _longest(options: ToolOptions) -> float | None:
     """The longest time that one call can take without its fallbacks; None if there is no limit."""
     if options.timeout is None:
         return None
-    retry, retries = options.retry, _attempts(options.retry) - 1
+    retry, retries = options.retry, count_attempts(options.retry) - 1
     if not retries:
         return options.timeout
     counted = min(retries, _COUNTED_RETRIES)

@@ -96,7 +96,17 @@ class CallBlock(Block):
     retry: Retry = as_written("Its retry options, merged into the tool's.", "retry", "retry_policy")
     idempotency_key: Text = as_written("Its idempotency key, which makes repeating it safe.")
 
-    instead: ClassVar[dict[str, str]] = dict.fromkeys(("arguments", "params", "parameters", "input"), "write args")
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("arguments", "params", "parameters", "input", "inputs", "kwargs"), "write args"),
+        **dict.fromkeys(("needs", "after", "requires", "dependencies", "wait_for"), "write depends_on: [<call>]"),
+        **dict.fromkeys(
+            ("name", "function", "uses", "tool_name"), "write tool for the tool's id, id for the call's own"
+        ),
+        **dict.fromkeys(
+            ("fallbacks", "breaker", "read_only", "idempotent", "rate"), "it is an option of the tool, in the manifest"
+        ),
+        **dict.fromkeys(("if", "when", "condition"), "a plan has no conditions: leave the call out, or decide in code"),
+    }
 
     def make(self) -> dict[str, Any]:
         return self.given()
@@ -104,6 +114,12 @@ class CallBlock(Block):
 
 class PlanBlock(Block):
     """A turn as data."""
+
+    instead: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("steps", "tasks", "plan", "nodes"), "write calls"),
+        "on_timeout": "it is not part of a plan: write turn: {on_timeout: cancel} in the manifest",
+        **dict.fromkeys(("id", "name"), "a plan has none: ids belong to its calls"),
+    }
 
     timeout: Duration = as_written("How long the turn may take.")
     timeout_ms: Milliseconds = as_written("How long the turn may take, in milliseconds.")
@@ -194,7 +210,10 @@ def reach(value: Any, path: tuple[str | int, ...]) -> Any:
         except (LookupError, AttributeError, TypeError):
             there = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path[: number + 1])
             known = [key for key in value if isinstance(key, str)] if isinstance(value, Mapping) else ()
-            raise LookupError(f"has no {there}{did_you_mean(str(step), known)}") from None
+            hint = did_you_mean(str(step), known)
+            if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+                hint = f": it is a list of {len(value)}" + (f", write [{step}]" if str(step).isdecimal() else "")
+            raise LookupError(f"has no {there}{hint}") from None
     return value
 
 
@@ -291,7 +310,7 @@ def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
         for need, arguments in call.needs.items():
             if need not in ids:
                 where: Path = (*path, "args", arguments[0]) if arguments else (*path, "depends_on")
-                instead = did_you_mean(need, ids) or ": name the id of one"
+                instead = did_you_mean(need.lstrip("$#/@"), ids) or ": name the id of one"
                 _note(document, where, f"{call.id} depends on {need}, which is not a call of this plan{instead}")
     for cycle in find_cycles({call.id: call.needs for call in calls}):
         number = next(number for number, call in enumerate(calls) if call.id == cycle[0])

@@ -153,6 +153,7 @@ class SharedBlock(Block):
         ),
         **dict.fromkeys(("progress_timeout", "stall_timeout", "heartbeat"), 'write idle_timeout: "30s"'),
         **dict.fromkeys(("verified", "verifier", "check"), "write verify"),
+        **dict.fromkeys(("disabled", "disable", "active"), "write enabled: false"),
     }
     of_one_tool: ClassVar[str] = "is an option of one tool: write it below tools, at the tool that it is for"
     later: ClassVar[dict[str, str]] = {

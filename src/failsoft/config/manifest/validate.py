@@ -82,6 +82,8 @@ def _word(error: ValidationError, block: type[Block], document: Document) -> Ite
                 sentence += f", like {like}" if like else ""
             elif isinstance(value, type) and kind == "string_type":
                 sentence = f'is a class: write "{value.__name__}"'
+            elif kind == "tuple_type" and path[-1:] == ("calls",):
+                sentence += ', each call with its id inside, like [{"id": "a", "tool": "search"}]'
             elif kind == "tuple_type" and path[-1:] == ("command",) and isinstance(value, str) and value.split():
                 sentence += f", like {json.dumps(value.split())}"
             elif value is None and kind.startswith("int_"):

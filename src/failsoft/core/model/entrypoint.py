@@ -19,7 +19,7 @@ from failsoft.core.model.validation import byte_size, code, fill, import_path, t
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_VARIABLE = re.compile(r"[^=\0]+")
+_VARIABLE = re.compile(r"[^=\0$\s]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -175,7 +175,7 @@ class Isolation(Options):
             raise ValueError('isolation: max_calls, max_memory, context and values belong to kind "process"')
 
 
-_QUEUE = 100
+QUEUE = 100
 
 
 @options
@@ -200,7 +200,7 @@ class ToolOptions(Options):
     requests: Requests = "one"  # "many": a refused request says nothing about the requests before it
     isolation: Isolation = field(default_factory=Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
-    queue: int = _QUEUE  # calls that may wait for a slot
+    queue: int = QUEUE  # calls that may wait for a slot
     rate: Rate | None = None  # attempts per time and tenant, like "100/1m"; None: no limit
     output: Any = None  # a type or a JSON Schema that the value must match
     check_types: bool = True  # whether calls by name check the types of their arguments
@@ -400,8 +400,3 @@ class TurnOptions(Options):
         for name in ("max_calls", "max_calls_per_tool"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least=1)
-
-
-def is_queue_unused(options: ToolOptions) -> bool:
-    """True if a queue is given to a tool of which any number of calls may run at a time."""
-    return options.concurrency is None and options.queue != _QUEUE

@@ -150,6 +150,9 @@ def import_path(name: str, value: object) -> None:
     """Require a path like ``package.module:name``."""
     if not (isinstance(value, str) and _IMPORT_PATH.fullmatch(value)):
         refuse(name, value, 'is not an import path: write "package.module:name"')
+    module, _, inside = value.partition(":")
+    if module.endswith(".py"):
+        refuse(name, value, f'names a file: write the module, "{module.removesuffix(".py")}:{inside}"')
 
 
 def _within(least: float, most: float) -> str:

@@ -5,6 +5,7 @@ Rules
 - A separate thread appends events in batches: within about a second, on ``flush``, and when the program ends
   (``observe.subscriptions``).
 - The file is opened for every batch. If it was moved away, the next batch creates a new one.
+- A file that has other content than events is left as it is.
 - A problem is logged once, in one line: when the runtime is made, or when it occurs. Calls go on.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from itertools import count
 from json import JSONEncoder
@@ -26,7 +28,20 @@ from failsoft.observe.subscriptions import add_sink, flat_records
 from failsoft.observe.success_runs import Run, iso, name_call
 
 log = logging.getLogger("failsoft")
+FOREIGN = "it has other content than events and is left as it is: name another file"
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False).encode
+
+
+def is_foreign(path: Path) -> bool:
+    """True for a file whose first line is not an event: appending events would spoil it."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            first = file.readline(1_000_000)
+    except OSError:
+        return False  # there is none yet, or it cannot be read
+    return bool(first) and b'"event_type"' not in first
 
 
 class TraceFile:
@@ -36,6 +51,10 @@ class TraceFile:
         self._name = path
         self._path = Path(path).absolute()  # the program may change its working directory
         self._complained = False
+        self._foreign = is_foreign(self._path)
+        if self._foreign:
+            self.complain(FOREIGN)
+            return
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666))
         except OSError as error:
@@ -44,6 +63,8 @@ class TraceFile:
 
     def write(self, batch: Sequence[Event], /) -> None:
         """Append a batch."""
+        if self._foreign:
+            return
         lines: list[str] = []
         for stretch in flat_records(batch):
             if isinstance(stretch, Run):
@@ -57,12 +78,15 @@ class TraceFile:
     def close(self) -> None:
         """Do nothing: no file is open between batches."""
 
-    def complain(self, error: BaseException) -> None:
+    def complain(self, error: BaseException | str) -> None:
         """Log the first problem."""
         if self._complained:
             return
         self._complained = True
-        why = self._explain(error) if isinstance(error, OSError) else exception_text(error)
+        if isinstance(error, str):
+            why = error
+        else:
+            why = self._explain(error) if isinstance(error, OSError) else exception_text(error)
         log.warning("trace: %s cannot be written (%s); calls go on without it", self._name, why)
 
     def _explain(self, error: OSError) -> str:

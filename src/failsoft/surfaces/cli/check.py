@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.errors import ManifestError
 from failsoft.surfaces.cli.console import clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, import_from_here, read
@@ -87,18 +84,23 @@ def _find_all(
     """Collect all findings. Plans are checked against the first manifest."""
     from failsoft.config.manifest import Manifest, load, load_plan
     from failsoft.config.manifest import check as validate
+    from failsoft.surfaces.cli.module_source import find_misfits, find_undefined
 
     findings: list[Finding] = []
     loaded = [_try(findings, partial(load, sources[name], name=name)) for name in manifests]
     for manifest in loaded:
         if manifest is not None:
             findings += map(_to_finding, validate(manifest))
-            findings += _missing(manifest) if import_tools else _not_defined(manifest)
+            findings += _missing(manifest) if import_tools else map(_to_finding, find_undefined(manifest))
     first_manifest = loaded[0] if loaded else None
     for name in plans:
         plan = _try(findings, partial(load_plan, sources[name], name=name))
         if plan is not None:  # without a manifest, only findings about the plan alone
-            found = map(_to_finding, validate(first_manifest or Manifest(), plan))
+            problems = [
+                *validate(first_manifest or Manifest(), plan),
+                *find_misfits(plan, first_manifest or Manifest()),
+            ]
+            found = map(_to_finding, problems)
             findings += [each for each in found if each.file == name and (first_manifest or not _is_unknown(each))]
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line, finding.column))
 
@@ -125,47 +127,6 @@ def _missing(manifest: Manifest) -> Iterator[Finding]:
             why = f"program {tool.entrypoint.argv[0]} not found: install it, or write its full path"
         if why:
             yield _to_finding(Problem.at(tool.place, field, why, "error"))
-
-
-def _not_defined(manifest: Manifest) -> Iterator[Finding]:
-    """Find functions that their modules do not define, by reading the source; nothing is imported."""
-    from failsoft.config.manifest import Problem
-    from failsoft.core.model.entrypoint import Function
-
-    for id, tool in manifest.tools.items():
-        if not isinstance(tool.entrypoint, Function):
-            continue
-        module, _, path = tool.entrypoint.path.partition(":")
-        names = _names_in(module)
-        name = path.partition(".")[0]
-        if names is not None and name not in names:
-            message = f"{module} has no {name}{did_you_mean(name, names)}"
-            yield _to_finding(Problem.at(tool.place, f"tools.{id}.entrypoint.function", message, "error"))
-
-
-def _names_in(module: str) -> set[str] | None:
-    """Return the names that a module in this directory may define; None if that cannot be known."""
-    at = Path(*module.split("."))
-    file = next((file for file in (at.with_suffix(".py"), at / "__init__.py") if file.is_file()), None)
-    if file is None:
-        return None
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-        return None  # --tools reports the error
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    dynamic = {"*", "__getattr__", "globals", "setattr", "exec"} & {
-        *names,
-        *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
-    }
-    return None if dynamic or not names else names
 
 
 def _is_unknown(finding: Finding) -> bool:

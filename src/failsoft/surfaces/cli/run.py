@@ -57,6 +57,10 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     read(manifest)  # raises a clear error if it cannot be read
     check_address(store, to_write=True)
     if trace is not None:
+        from failsoft.observe.sinks.jsonl import FOREIGN, is_foreign
+
+        if is_foreign(trace):
+            raise CommandError(f"--trace {trace}: {FOREIGN}")
         try:
             trace.open("a").close()
         except OSError as error:

@@ -176,10 +176,12 @@ def token() -> None:
     """List, add, rotate and remove the daemon's tokens. A running daemon notices within a second."""
 
 
-def _open(tokens: Path | None) -> tuple[Path, list[Token]]:
+def _open(tokens: Path | None, *, create: bool = False) -> tuple[Path, list[Token]]:
     from failsoft.surfaces.daemon.tokens import open_tokens
 
     path = tokens or state_directory() / "tokens.json"
+    if tokens is not None and not create and not path.exists():
+        raise CommandError(f"there is no token file {path}", hint="failsoft token add makes one.")
     return path, open_tokens(path)
 
 
@@ -229,7 +231,7 @@ def add_token(name: str, roles: tuple[Any, ...], tenant: str | None, tokens: Pat
         raise CommandError(
             "NAME: expected a name for the token, such as its user's", hint="Try: failsoft token add executor"
         )
-    path, found = _open(tokens)
+    path, found = _open(tokens, create=True)
     if any(each.grant.name == name for each in found):
         raise CommandError(f"{path} has a token {name!r} already", hint=f"Try: failsoft token rotate {name}")
     if tenant == "":
@@ -271,6 +273,8 @@ def remove_token(name: str, tokens: Path | None, as_json: bool) -> int:
         print_json({"removed": name})
     else:
         print_text(f"removed {name} from {path}")
+        if not any(each.grant.allows("operate") for each in found if each is not known):
+            click.echo("No token may operate the daemon any more: failsoft token add NAME --role operate", err=True)
     return 0
 
 

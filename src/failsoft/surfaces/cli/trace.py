@@ -181,12 +181,15 @@ def tail(lines: int, follow: bool, store: str | None, trace: str | None, as_json
 _FORMS = {".html": "html", ".htm": "html", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 
 
-def _form_of(output: Path | None) -> str:
-    """The format that a file's name asks for."""
+def _form_of(output: Path | None, form: str | None) -> str:
+    """The format that a file's name asks for, unless one is given."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in (".csv", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".xml"):
         raise click.UsageError(f"--output {output}: a turn is written as .jsonl or .html, not as {suffix}")
-    return _FORMS.get(suffix, "jsonl")
+    asked = _FORMS.get(suffix, form or "jsonl")
+    if form is not None and asked != form:
+        raise click.UsageError(f"--format {form}: --output {output} asks for {asked}: drop one of the two")
+    return asked
 
 
 @trace.command()
@@ -214,7 +217,7 @@ def export(
     TURN is an id or a part of one, last, or all: the events of all turns and outside turns. Exit codes: 0, 1 no such
     turn.
     """
-    form = form or _form_of(output)
+    form = _form_of(output, form)
     if as_json and output is None:
         raise click.UsageError("--json reports the written file: name one with --output")
     opened = open_source(store, trace)

@@ -53,7 +53,12 @@ class ServerOptions(NamedTuple):
 
 
 def refuse_exposure(options: ServerOptions) -> None:
-    """Raise if other machines could reach the daemon without ``allow_remote``."""
+    """Raise if the host is none, or if other machines could reach the daemon without ``allow_remote``."""
+    host = options.host
+    if not host.strip() or "/" in host or host.isdecimal() or host.count(":") == 1:
+        raise FailsoftError(
+            f"--host {options.host}: expected a name or an IP address, without http:// and port; --port names the port"
+        )
     if options.allow_remote or options.host == "localhost":
         return
     try:

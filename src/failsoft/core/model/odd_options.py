@@ -1,0 +1,76 @@
+"""Options of a tool that are legal but hardly intended, each with a correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from failsoft.core.model.durations import text
+from failsoft.core.model.options import QUEUE, Override, RetryOptions, ToolOptions
+
+Oddity = tuple[str, str]  # the field, and what is odd about it
+
+_SHORT = 0.1  # seconds; a circuit that is open for less was hardly meant so
+
+
+def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
+    """Find options that have no effect, or another one than a reader would expect."""
+    if options.queue != QUEUE and options.concurrency is None:
+        yield "queue", "nothing waits where there is no concurrency: give one, or drop queue"
+    yield from _find_odd_retry(options.retry)
+    yield from _find_odd_fallbacks(options)
+    if options.breaker.timeout < _SHORT:
+        yield "breaker.timeout", _too_short(options.breaker.timeout)
+    for number, entry in enumerate(options.classification):
+        for earlier in options.classification[:number]:
+            if isinstance(entry, Override) and isinstance(earlier, Override) and _covers(earlier, entry):
+                yield f"classification[{number}]", "is never reached: an earlier entry matches all that it does"
+                break
+
+
+def count_attempts(retry: RetryOptions) -> int:
+    """The most attempts that one call can make."""
+    if retry.rules is not None:
+        return 1 + sum(rule.max_attempts - 1 for rule in retry.rules)
+    return retry.max_attempts
+
+
+def _find_odd_retry(retry: RetryOptions) -> Iterator[Oddity]:
+    if retry.initial_delay > retry.max_delay:
+        message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise that one too"
+        yield "retry.initial_delay", message
+    if 0 < retry.jitter_percent < 1:
+        yield "retry.jitter_percent", f"{retry.jitter_percent:g} is less than one percent; write 10 for ten percent"
+    first = min(retry.initial_delay, retry.max_delay)
+    if count_attempts(retry) > 1 and first > retry.max_total_time:
+        message = (
+            f"{text(retry.max_total_time)} is over before the first retry, which waits {text(first)}: none is made"
+        )
+        yield "retry.max_total_time", message
+    listed = set()
+    for number, rule in enumerate(retry.rules or ()):
+        for code in rule.handle_errors:
+            if code in listed:
+                yield f"retry.rules[{number}]", f"an earlier rule lists {code} already"
+            listed.add(code)
+
+
+def _find_odd_fallbacks(options: ToolOptions) -> Iterator[Oddity]:
+    for number, fallback in enumerate(options.fallbacks):
+        field = f"fallbacks[{number}]"
+        for earlier in options.fallbacks[:number]:
+            same = set(fallback.handle_errors) <= set(earlier.handle_errors) and fallback.handle_errors
+            if earlier.tool == fallback.tool and (same or not earlier.handle_errors):
+                yield field, f"{fallback.tool} has been tried before for these errors: drop one of the two"
+                break
+        if fallback.cooldown is not None and fallback.cooldown.timeout < _SHORT:
+            yield f"{field}.cooldown", _too_short(fallback.cooldown.timeout)
+
+
+def _too_short(timeout: float) -> str:
+    return f'the circuit stays open for only {text(timeout)}: write a unit, like "20s" (a bare number is milliseconds)'
+
+
+def _covers(one: Override, other: Override) -> bool:
+    """True if every error that ``other`` matches is matched by ``one``."""
+    names = ("http_status", "code", "exception", "pattern", "matches")
+    return all(getattr(one, name) in (None, getattr(other, name)) for name in names)
