@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
+import sys
 import time
+import tracemalloc
+from array import array
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 from tests.fakes import ONCE, records
@@ -242,3 +248,124 @@ def test_t16_an_error_whose_class_raises_is_an_error_like_others(metaclass: type
     odd = metaclass("Odd", (Exception,), {})
     _, outcome, _ = fail_with(lambda: odd("no seats"))
     assert (outcome.status, outcome.fault.message) == ("failed", "no seats")
+
+
+class Quoted(NamedTuple):
+    rows: list[int]
+
+
+@dataclasses.dataclass
+class Record:
+    rows: list[int]
+
+
+class Hidden(Exception):
+    """Its arguments never end."""
+
+    @property
+    def args(self) -> Any:
+        return Endless()
+
+
+class Endless(dict[str, Any]):
+    """A mapping that never ends."""
+
+    def __iter__(self) -> Any:
+        while True:
+            yield "x"
+
+    def items(self) -> Any:
+        while True:
+            yield "a", self
+
+    def values(self) -> Any:
+        return self
+
+    keys = values
+
+    def __len__(self) -> int:
+        return 3
+
+
+MANY = 1_000_000
+QUOTED: dict[str, Callable[[], Exception]] = {
+    "arguments": lambda: Exception(*range(MANY)),
+    "bytearray": lambda: Exception(1, bytearray(MEGABYTES)),
+    "deque": lambda: Exception(deque(range(MANY))),
+    "deque of lists": lambda: Exception(deque([list(range(MANY))])),
+    "counter": lambda: Exception(Counter(range(MANY))),
+    "defaultdict": lambda: Exception(defaultdict(list, a=list(range(MANY)))),
+    "proxy": lambda: Exception(MappingProxyType(dict.fromkeys(range(MANY)))),
+    "keys": lambda: Exception(dict.fromkeys(range(MANY)).keys()),
+    "array": lambda: Exception(array("b", bytes(MEGABYTES))),
+    "namespace": lambda: Exception(SimpleNamespace(rows=list(range(MANY)))),
+    "named tuple": lambda: Exception(Quoted(list(range(MANY)))),
+    "data class": lambda: Exception(Record(list(range(MANY)))),
+    "exception": lambda: Exception(ValueError(list(range(MANY)))),
+    "long numbers": lambda: Exception([10**4200] * 900),
+    "file name": lambda: OSError(2, "x" * MEGABYTES, "y" * MEGABYTES),
+    "file name that is a list": lambda: OSError(2, "none", list(range(MANY))),
+}
+
+
+@pytest.mark.parametrize("make", QUOTED.values(), ids=QUOTED)
+def test_t16_whatever_an_error_quotes_is_quoted_in_part(make: Callable[[], Exception]) -> None:
+    error = make()
+    tracemalloc.start()
+    try:
+        fault = classify(error)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(fault.message) <= LIMIT
+    assert most < MEGABYTES / 10
+
+
+ENDLESS: dict[str, Callable[[], Exception]] = {
+    "headers": lambda: bearing(Exception("x"), headers=Endless(a=1)),
+    "headers of a response": lambda: bearing(Exception("x"), response=SimpleNamespace(headers=Endless(a=1))),
+    "response": lambda: bearing(Exception("x"), response=Endless(a=1)),
+    "errors": lambda: bearing(Exception("x"), errors=Endless(a=1)),
+    "reason": lambda: bearing(Exception("x"), reason=Endless(a=1)),
+    "body": lambda: bearing(Exception("x"), body=Endless(data=Endless(), errors=Endless())),
+    "arguments": lambda: Hidden("x"),
+}
+
+
+def bearing(error: Exception, **attributes: Any) -> Exception:
+    vars(error).update(attributes)
+    return error
+
+
+@pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
+def test_t16_what_an_error_carries_need_not_end(make: Callable[[], Exception]) -> None:
+    error = make()
+    steps = 0
+
+    def count(*_: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        assert steps < 20_000, "it does not end"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        fault = classify(error)
+    finally:
+        sys.settrace(before)
+    assert fault.code
+
+
+def test_t16_an_error_that_hides_its_class_is_an_error_like_others() -> None:
+    class Nameless(Exception):
+        @property
+        def __class__(self) -> Any:
+            raise RuntimeError
+
+    fault = classify(Nameless("x"))
+    assert "Nameless" in fault.message
+
+
+def test_t16_a_delay_of_a_million_digits_is_none() -> None:
+    assert classify(bearing(Exception("HTTP 503"), retry_after="9" * MEGABYTES)).retry_after in (None, 86_400)

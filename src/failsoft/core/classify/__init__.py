@@ -68,7 +68,7 @@ def classify(
     ``overrides`` are the tool's own rules for its errors. ``now`` (seconds since 1970) is used when a server names a point
     in time for the next call but does not send its own time.
     """
-    if error_or_text is None or isinstance(error_or_text, type):
+    if error_or_text is None or issubclass(type(error_or_text), type):  # ``__class__`` may raise
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if overrides and hasattr(overrides, "http_status"):
         raise TypeError("classify: overrides: expected a list, got one Override: put it in brackets")

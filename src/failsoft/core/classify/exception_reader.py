@@ -14,9 +14,10 @@ attributes change less often than their class trees.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from failsoft.core.classify.body_reader import EMPTY, Body, is_mapping, is_page, read_body
@@ -39,6 +40,8 @@ _CODE_LENGTH: Final = 100
 _BREADTH: Final = 8
 _BODY_CODES: Final = 12
 _HEADERS: Final = 100
+_WORD: Final = 1000  # characters of a header
+_ARGS: Final[Any] = BaseException.args
 _FRAMES: Final = 64
 _OWN_WORD: Final = frozenset((*AGAIN, *NEVER))
 
@@ -96,9 +99,9 @@ class Evidence:
         """The headers in lower case. Read on demand, because only transient errors need them."""
         for holder in self.holders:
             try:
-                if holder:
-                    pairs = list(holder.items() if hasattr(holder, "items") else holder)[:_HEADERS]
-                    return {str(key).lower(): str(value) for key, value in pairs}
+                if holder and not isinstance(holder, (str, bytes)):
+                    pairs = islice(holder.items() if hasattr(holder, "items") else holder, _HEADERS)
+                    return {_word(key).lower(): _word(value) for key, value in pairs}
             except Exception:  # not headers
                 continue
         return {}
@@ -129,6 +132,13 @@ def read(subject: Any, name: str) -> Any:
         return getattr(subject, name, None)
     except Exception:  # a foreign property may raise anything
         return None
+
+
+def _word(value: Any) -> str:
+    """Return the beginning of a header's name or value. Collections are neither."""
+    if isinstance(value, (str, bytes)):
+        return str(value[:_WORD])
+    return "" if isinstance(value, Sized) else str(value)[:_WORD]
 
 
 def plain(value: Any) -> int | str | None:
@@ -273,7 +283,7 @@ def _gather_mail(carried: Mapping[str, Any], evidence: Evidence) -> None:
     ]
     recipients = carried.get("recipients")
     if isinstance(recipients, dict):
-        replies += list(recipients.values())[:_BREADTH]
+        replies += islice(dict.values(recipients), _BREADTH)
     for reply in replies:
         code, text = (*reply, "", "")[:2] if isinstance(reply, tuple) else (None, "")
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
@@ -377,8 +387,8 @@ def _holders(error: BaseException, carried: Mapping[str, Any], response: Any, fa
 
 
 def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles, evidence: Evidence) -> None:
-    args = read(error, "args")
-    candidates = [arg for arg in args[:_BREADTH] if type(arg) is not str] if isinstance(args, tuple) else []
+    args = _ARGS.__get__(error)  # a subclass may hide them
+    candidates = [arg for arg in args[:_BREADTH] if type(arg) is not str]
     if carried:
         candidates += [carried[name] for name in roles.inner]
         if "last_attempt" in carried:  # tenacity
@@ -397,5 +407,5 @@ def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles
 def _last(value: Any) -> Any:
     """Return the last of several attempts' errors."""
     if isinstance(value, dict):
-        value = list(value.values())
+        return next(reversed(dict.values(value)), value)  # a subclass may have values without end
     return value[-1] if isinstance(value, (list, tuple)) and value else value

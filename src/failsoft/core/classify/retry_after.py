@@ -33,6 +33,7 @@ _HTTP_DATE: Final = r"(?:\w{3,9}, )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d
 _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LENGTH: Final = 100  # characters of a delay in a body
 _DIGIT: Final = re.compile(r"\d")
 _CUES: Final = (
     "try ",
@@ -156,7 +157,7 @@ def _of_body(name: str, value: Any, now: float | None) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return _of_timedelta(value)
     if isinstance(value, str):
-        return _delay_or_date(value, now)
+        return _delay_or_date(value[:_LENGTH], now)
     return value * 0.001 if "ms" in name else _delay_or_date(str(value), now)
 
 

@@ -60,4 +60,8 @@ def _says(name: str, value: Any) -> bool:
 def _is_partial_answer(node: Mapping[Any, Any]) -> bool:
     """True for GraphQL's ``{"data": {"pay": {…}}, "errors": […]}``: some fields were carried out."""
     data = node.get("data")
-    return "errors" in node and isinstance(data, Mapping) and any(value is not None for value in data.values())
+    return (
+        "errors" in node
+        and isinstance(data, Mapping)
+        and any(value is not None for value in islice(data.values(), _KEYS))
+    )

@@ -21,8 +21,11 @@ There is one sanitiser so that no sink (log, model, trace, another tenant's reje
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Collection, Sized
 from itertools import islice
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from failsoft.core.redact.secret_formats import (
     BLOCK,
@@ -63,6 +66,10 @@ _MADE_ID = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
 _COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
+_ARGS: Any = BaseException.args
+_QUOTING = (BaseException.__str__, KeyError.__str__)  # the text is the repr of the arguments
+_NAMESPACE: Any = SimpleNamespace.__repr__
+_ITERATED: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _MOST_PARTS = 1_000  # of a collection that an exception quotes
 _DEEPEST = 20  # levels of it
 _FINISHED = re.compile(r"[\s\S]*\s")
@@ -129,19 +136,24 @@ def read_text(value: object) -> str:
 
     Quoting five megabytes in a ``KeyError``, or a list of a million numbers, would take a fifth of a second.
     """
-    if isinstance(value, BaseException) and _quotes(value) and any(map(_is_long, value.args)):
-        args = [_shorten(arg, [_MOST_PARTS]) if _is_long(arg) else arg for arg in value.args]
-        value = KeyError(*args) if isinstance(value, KeyError) else Exception(*args)
+    if isinstance(value, BaseException):
+        value = _shorten_error(value)
     # the slice turns a subclass with its own methods into a plain str
     return str.__getitem__(str(value), slice(None))
 
 
-def _quotes(error: BaseException) -> bool:
-    """True if the text of the exception is the ``repr`` of its arguments, or the one argument that is not a text."""
-    kind = type(error).__str__
-    return kind is KeyError.__str__ or (
-        kind is BaseException.__str__ and (len(error.args) > 1 or not isinstance(next(iter(error.args), ""), str))
-    )
+def _shorten_error(error: BaseException) -> BaseException:
+    """Return an exception with the same text, if that text is short; else one with the beginning of its arguments."""
+    written = type(error).__str__
+    if isinstance(error, OSError) and written is OSError.__str__ and error.errno is not None:
+        parts = (error.errno, error.strerror, error.filename, None, error.filename2)
+        return OSError(*_shorten_all(parts)) if _is_long(parts) else error
+    args = _ARGS.__get__(error)  # a subclass may hide them
+    if len(args) == 1 and isinstance(args[0], str) and written is not KeyError.__str__:
+        return error
+    if written not in _QUOTING or not _is_long(args):
+        return error
+    return (KeyError if written is KeyError.__str__ else Exception)(*_shorten_all(args))
 
 
 def _is_long(argument: object) -> bool:
@@ -149,24 +161,55 @@ def _is_long(argument: object) -> bool:
     todo, parts = [argument], 0
     while todo:
         one = todo.pop()
-        if isinstance(one, str | bytes):
+        if isinstance(one, str | bytes | bytearray):
             if len(one) > LIMIT:
                 return True
-        elif isinstance(one, list | tuple | dict | set | frozenset) and type(one) in _COLLECTIONS:
-            parts += len(one)
-            if parts > _MOST_PARTS:
-                return True
-            todo += one
-            todo += one.values() if isinstance(one, dict) else ()
+            continue
+        inside = _parts_of(one)
+        parts += _weigh(one) if inside is None else len(inside)
+        if parts > _MOST_PARTS:
+            return True
+        todo += inside or ()
     return False
+
+
+def _parts_of(one: Any) -> Collection[Any] | None:
+    """Return what an object quotes: the parts of a collection, an exception's arguments, the fields of a data class."""
+    if isinstance(one, dict):
+        return [*islice(dict.keys(one), _MOST_PARTS), *islice(dict.values(one), _MOST_PARTS)]
+    for kind in _ITERATED:
+        if isinstance(one, kind):
+            return [*islice(kind.__iter__(one), _MOST_PARTS + 1)]
+    if isinstance(one, BaseException):
+        return cast("tuple[Any, ...]", _ARGS.__get__(one))
+    if type(one).__repr__ is _NAMESPACE or "__dataclass_fields__" in type(one).__dict__:
+        fields = getattr(one, "__dict__", None)
+        return [*fields.values()] if type(fields) is dict else None
+    return None
+
+
+def _weigh(one: object) -> int:
+    """Return how much a value costs that is no plain collection: a number by its digits, any other by its length."""
+    if isinstance(one, int):
+        return int.bit_length(one) // 256
+    try:
+        return len(one) if isinstance(one, Sized) else 0
+    except Exception:  # a foreign length may raise anything
+        return 0
+
+
+def _shorten_all(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return cast("tuple[Any, ...]", _shorten(arguments, [_MOST_PARTS]))
 
 
 def _shorten(argument: Any, room: list[int], depth: int = _DEEPEST) -> Any:
     """Cut a text or a collection to its first parts. ``room`` holds how many more parts there may be in all."""
-    if isinstance(argument, str | bytes):
+    if isinstance(argument, str | bytes | bytearray):
         return argument[:LIMIT]
     if type(argument) not in _COLLECTIONS:
-        return argument
+        if argument is None or not (_parts_of(argument) or _weigh(argument)):
+            return argument
+        return argument if isinstance(argument, int) and _weigh(argument) < 2 else _Unquoted(type(argument))
     if not depth:
         return MORE
     first = [*islice(argument, max(room[0], 0))]
@@ -174,6 +217,16 @@ def _shorten(argument: Any, room: list[int], depth: int = _DEEPEST) -> Any:
     if type(argument) is dict:
         return {_shorten(key, room, depth - 1): _shorten(argument[key], room, depth - 1) for key in first}
     return type(argument)(_shorten(part, room, depth - 1) for part in first)
+
+
+class _Unquoted:
+    """Takes the place of an object that is not quoted: shows its type only."""
+
+    def __init__(self, cls: type) -> None:
+        self.name = type.__dict__["__name__"].__get__(cls)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {MORE}>"
 
 
 def _read(value: object) -> str:
