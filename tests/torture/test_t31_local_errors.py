@@ -10,11 +10,13 @@ import builtins
 import errno
 import json
 import pickle
+import shlex
 import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Callable
 from decimal import InvalidOperation
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,3 +282,19 @@ def test_t31_the_source_of_the_evidence_crosses_the_process_boundary(overrides: 
         return {what: outcome.fault.effect for what, outcome in outcomes.items() if outcome.fault is not None}
 
     assert asyncio.run(run()) == effects
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["connection refused", "HTTP/1.1 429 Too Many Requests", "rate limit exceeded"],
+)
+def test_t31_what_a_program_writes_to_its_log_does_not_say_that_nothing_was_done(tmp_path: Path, words: str) -> None:
+    paid = tmp_path / "paid"
+    script = f"echo 4 >> {shlex.quote(str(paid))}; echo 'metrics: {words}' >&2; exit 1"
+    pay = {"entrypoint": {"command": ["sh", "-c", script]}, "idempotent": False, "retry": RETRY}
+    rt = Runtime({"tools": {"pay": pay}})
+    outcome = rt.call_sync("pay", {})
+    assert outcome.fault is not None
+    assert (outcome.fault.effect, outcome.attempts) == ("unknown", 1)
+    assert paid.read_text() == "4\n"
+    asyncio.run(rt.close())

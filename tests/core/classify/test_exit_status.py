@@ -66,6 +66,11 @@ def test_the_output_decides_unless_the_exit_status_is_specific() -> None:
     assert judge_exit("search", 65, "Connection refused").code is Code.INVALID_ARGUMENT
 
 
+@pytest.mark.parametrize("said", ["Connection refused", "401 Unauthorized", "HTTP 429 Too Many Requests", "no route"])
+def test_the_output_is_a_log_and_no_evidence_that_nothing_was_done(said: str) -> None:
+    assert judge_exit("curl", 7, said).source == "words"
+
+
 @pytest.mark.parametrize(
     ("code", "classification", "category", "effect"),
     [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from contextvars import Context
 from pathlib import Path
 from typing import Any
@@ -429,6 +431,62 @@ def test_a_runtime_that_requires_its_store_refuses_writes_it_cannot_record(block
     assert teller.rt.health("pay").state == "closed"
     with pytest.raises(CallFailed, match="could not be recorded"):
         outcome.unwrap()
+
+
+class Full(MemoryStore):
+    """It can be read, but nothing can be written any more."""
+
+    def claim(self, *_: Any, **__: Any) -> Any:
+        raise OSError("disk full")
+
+
+@pytest.mark.parametrize("required", [False, True])
+@virtual
+async def test_a_replay_is_recognised_by_a_store_that_can_only_be_read(required: bool) -> None:
+    store = Full()
+    before = Teller(MemoryStore())
+    await before.die(id="c1", thread="t")
+    for key, value in before.store.find("pending"):
+        store.put("pending", key, value)
+    after = Teller(store, store_required=required)
+    assert refused(await after.rt.call("pay", ARGS, id="c1", thread="t"))
+    assert after.seen == []
+    other = await after.rt.call("pay", ARGS, id="c2", thread="t")
+    assert (other.status, other.recorded) == (("failed", False) if required else ("succeeded", False))
+    before.task.cancel()
+
+
+@virtual
+async def test_a_value_is_returned_by_a_store_that_can_only_be_read() -> None:
+    before = Teller(MemoryStore())
+    await before.die(id="c1")
+    operator = Runtime(store=before.store)
+    (entry,) = operator.ledger.entries()
+    operator.ledger.resolve(entry.id, "happened", "paid then")
+    store = Full()
+    for key, value in before.store.find("pending"):
+        store.put("pending", key, value)
+    after = Teller(store)
+    assert (await after.rt.call("pay", ARGS, id="c1")).value == "paid then"
+    assert after.seen == []
+    before.task.cancel()
+
+
+@real
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_replay_is_recognised_while_another_process_locks_the_file(tmp_path: Path, blocking: bool) -> None:
+    dead, after = (Teller(SqliteStore(tmp_path / "kept.db")) for _ in range(2))
+    await dead.die(id="c1")
+    with closing(sqlite3.connect(tmp_path / "kept.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        if blocking:
+            outcome = await asyncio.to_thread(after.rt.call_sync, "pay", ARGS, id="c1")
+        else:
+            outcome = await after.rt.call("pay", ARGS, id="c1")
+        other.execute("ROLLBACK")
+    assert refused(outcome)
+    assert after.seen == []
+    dead.task.cancel()
 
 
 def test_a_runtime_cannot_require_a_store_that_it_has_not_got() -> None:

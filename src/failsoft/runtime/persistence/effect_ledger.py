@@ -7,6 +7,7 @@ Rules
   of it is not recognised: the next process numbers its calls from 1 again.
 - A call waits until its record is durable, for ``PATIENCE`` seconds at most. The ledger uses the store on its own OS
   thread; calls that wait at the same time share one transaction.
+- A call whose record is not confirmed runs without one, unless it finds an earlier start (``earlier_start``).
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
@@ -24,11 +25,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.conversation.thread_state import mark
 from failsoft.core.model.ledger_entry import LedgerAnswer
+from failsoft.runtime.persistence.earlier_start import confirm, confirm_blocking
 from failsoft.runtime.persistence.ledger_records import (
     KEPT_FOR,
     LedgerRecords,
@@ -99,17 +102,17 @@ class EffectLedger:
 
         ``replaces``: the call takes the place of the earlier start that it was found to be a replay of.
         """
-        return self._read(call, await submit(lambda wake: self._submit(call, wake, replaces), PATIENCE))
+        return self._read(call, await confirm(partial(self._submit, call, replaces), self.records, PATIENCE))
 
     def begin_blocking(self, call: Write, *, replaces: bool = False) -> Answer:
         """``begin`` for callers that block."""
-        return self._read(call, submit_blocking(lambda wake: self._submit(call, wake, replaces), PATIENCE))
+        return self._read(call, confirm_blocking(partial(self._submit, call, replaces), self.records, PATIENCE))
 
     def why_begun_may_run(self, call: Write, longest: float) -> str | None:
         """Return why the earlier start of a call may still run; None if it cannot. ``longest``: seconds that a call takes."""
         return may_still_run(call.begun_record or {}, self._run, self.records.wall(), longest)
 
-    def _submit(self, call: Write, wake: Callable[[], None], replaces: bool) -> WriteRecord:
+    def _submit(self, call: Write, replaces: bool, wake: Callable[[], None]) -> WriteRecord:
         self.finish_pending()
         turn_id = "" if call.turn is None else call.turn.id
         place, value = place_of(call, self._run), self._describe(call)
@@ -139,6 +142,9 @@ class EffectLedger:
 
     def _read(self, call: Write, record: WriteRecord) -> Answer:
         answer = record.answer or "unknown"
+        if answer == "unknown" and record.earlier is not None:
+            answer, record.found = read_answer(record.earlier) or "begun", record.earlier
+            self._drop(record)
         if answer not in ("kept", "unknown"):
             call.write_record = None  # the record is another call's
             self._stop(record)

@@ -64,7 +64,12 @@ def submit_blocking(start: Callable[[Callable[[], None]], T], patience: float) -
     """``submit`` for callers that block."""
     answered = threading.Lock()
     answered.acquire()
-    submitted = start(answered.release)
+
+    def release() -> None:
+        with suppress(RuntimeError):  # it has been called before
+            answered.release()
+
+    submitted = start(release)
     answered.acquire(timeout=patience)
     return submitted
 

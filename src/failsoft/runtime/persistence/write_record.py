@@ -46,13 +46,14 @@ class Write(RecordedCall, Protocol):
 class WriteRecord:
     """A record on its way into the store, and the store's answer."""
 
-    __slots__ = ("answer", "dropped", "found", "only_replaces", "place", "replaces", "value", "wake")
+    __slots__ = ("answer", "dropped", "earlier", "found", "only_replaces", "place", "replaces", "value", "wake")
 
     def __init__(self, place: str, value: dict[str, Any]) -> None:
         self.place = place
         self.value = value
         self.answer: Answer | None = None  # None: the store has not answered yet
         self.found: dict[str, Any] = {}  # the record that was there before
+        self.earlier: dict[str, Any] | None = None  # an earlier start, found although the store confirms nothing
         self.replaces: dict[str, Any] | None = (
             None  # an earlier record of the same write that need not prevent this one
         )
