@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -135,6 +136,76 @@ def test_protocols_of_the_runtime_are_narrow() -> None:
     wide = {name: len(protocol_members(protocol)) for name, protocol in runtime_protocols().items()}
     wide = {name: members for name, members in wide.items() if members > MOST_MEMBERS}
     assert wide.keys() == CALL_FIELDS, wide
+
+
+MOST_POSITIONAL = 5  # parameters: who needs more lacks an object
+RECORD = "makes a record: its parameters are the fields, and most callers name them"
+FAST = "on the path of every call: an object or keywords would cost more than what it does"
+PROCESS = "the parts of one isolated attempt, in the same order from the call down to the process"
+WIDE = {  # functions with more positional parameters, and why
+    "Outcome.__init__": RECORD,
+    "Run.__init__": RECORD,
+    "succeed": FAST,
+    "record_success": FAST,
+    "retry_fast": FAST,
+    "_count_recovery": FAST,
+    "_full_call": FAST,
+    "plan_known": FAST,
+    "count_event": FAST,
+    "finish": FAST,
+    "finish_in": FAST,
+    "finish_watched": FAST,
+    "_abandon": FAST,
+    "timeout_result": FAST,
+    "blocked_loop_result": FAST,
+    "report_to_breaker": FAST,
+    "describe_retry": "the fields of the pipeline's step, in their order",
+    "Waiting.run_process": PROCESS,
+    "Waiting.run_command": PROCESS,
+    "Blocking.run_process": PROCESS,
+    "Blocking.run_command": PROCESS,
+    "OnLoop.run_process": PROCESS,
+    "OnLoop.run_command": PROCESS,
+    "run": PROCESS,
+    "_attend": PROCESS,
+    "call": PROCESS,
+    "_converse": PROCESS,
+    "_run": PROCESS,
+    "pack_answer": "the fields of a frame, in their order",
+    "_fault": RECORD,
+    "send": "the parts of a request, in their order",
+    "send_async": "the parts of a request, in their order",
+    "ErrorDesk._find_fallbacks": "the parts of one reported error, which only its caller has",
+}
+
+
+def functions_of(tree: ast.AST, prefix: str = "", *, in_class: bool = False) -> Iterator[tuple[str, list[str]]]:
+    """The functions of a module by qualified name, with their positional parameters; ``self`` is not counted."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, FUNCTIONS):
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+            yield prefix + node.name, names[in_class and names[:1] in (["self"], ["cls"]) :]
+            yield from functions_of(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from functions_of(node, f"{prefix}{node.name}.", in_class=True)
+        else:
+            yield from functions_of(node, prefix, in_class=in_class)
+
+
+def test_functions_have_at_most_five_positional_parameters() -> None:
+    wide = {}
+    for path in MODULES:
+        for name, parameters in functions_of(ast.parse(path.read_text(encoding="utf-8"))):
+            if len(parameters) > MOST_POSITIONAL:
+                wide[name] = f"{named(path)}: {name}({', '.join(parameters)})"
+    assert [wide[name] for name in sorted(wide.keys() - WIDE.keys())] == [], "an object is missing"
+    assert sorted(WIDE.keys() - wide.keys()) == [], "these are narrow now: take them out of WIDE"
+
+
+def test_methods_count_without_their_object() -> None:
+    source = "class A:\n    def f(self, a, b): ...\n    if a:\n        def g(cls, *, a): ...\ndef h(self, /, a): ..."
+    expected = [("A.f", ["a", "b"]), ("A.g", []), ("h", ["self", "a"])]
+    assert [*functions_of(ast.parse(source))] == expected
 
 
 def lazy_imports() -> set[tuple[str, str]]:

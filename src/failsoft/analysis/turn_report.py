@@ -153,22 +153,19 @@ class TurnReport:
         return {id: outcome for id, outcome in self.outcomes.items() if outcome.status in statuses}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load, (
-            self.turn_id,
-            dict(self.outcomes),
-            self.thread,
-            self.duration,
-            self.timed_out,
-            self.message,
-            self.trace,
-        )
+        rest = {
+            "thread": self.thread,
+            "duration": self.duration,
+            "timed_out": self.timed_out,
+            "message": self.message,
+            "trace": self.trace,
+        }
+        return _load, (self.turn_id, dict(self.outcomes), rest)
 
     def __repr__(self) -> str:
         counts = f"{len(self.results)} succeeded, {len(self.failures)} failed, {len(self.skipped)} skipped"
         return f"<TurnReport {self.turn_id!r}, {counts}{', timed out' if self.timed_out else ''}>"
 
 
-def _load(turn_id: str, outcomes: Any, thread: Any, duration: float, timed_out: bool, message: str, trace: Any) -> Any:
-    return TurnReport(
-        turn_id, outcomes, thread=thread, duration=duration, timed_out=timed_out, message=message, trace=trace
-    )
+def _load(turn_id: str, outcomes: Any, rest: dict[str, Any]) -> Any:
+    return TurnReport(turn_id, outcomes, **rest)

@@ -29,6 +29,6 @@ class EventLog(Protocol):
     def trace(self) -> Recorder: ...
     def record_event(
         self, event_type: str, tool: Any, call_id: str | int | None, turn_id: str | None, fields: dict[str, Any],
-        error: BaseException | None = None,
+        *, error: BaseException | None = None,
     ) -> None: ...  # fmt: skip
     def drain_if_due(self) -> None: ...

@@ -275,7 +275,7 @@ def test_a_handler_that_hangs_costs_little_memory_and_the_loss_is_logged(records
         gc.collect()
         assert [one() for one in alive[1:]] == [None]
         for _ in range(failsoft_log.CAPACITY + 10):
-            failsoft_log.put(logging.INFO, "Odd", 0.0, "odd", None, None, {})
+            failsoft_log.put(failsoft_log.Entry(logging.INFO, "Odd", 0.0, "odd", None, None, {}))
         assert len(failsoft_log._delivery._queue) <= failsoft_log.CAPACITY
         lost = failsoft_log._delivery.dropped - dropped
         assert lost >= 10

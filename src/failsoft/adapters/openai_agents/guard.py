@@ -184,7 +184,7 @@ class Guard:
             return await private.fail(made, bare, context, text, control)
         if outcome.status == "succeeded":
             return format_success(outcome)
-        return await self._explain(made, bare, context, text, outcome, error)
+        return await self._explain(made, bare, context, text, outcome, error=error)
 
     async def _run(
         self, tool: FunctionTool, bare: Any, context: ToolContext[Any], text: str
@@ -224,6 +224,7 @@ class Guard:
         context: ToolContext[Any],
         text: str,
         outcome: Outcome[Any],
+        *,
         error: Exception | None,
     ) -> Any:
         """Return the text that the model reads about a failure. The user's own settings come first."""

@@ -134,7 +134,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         yield '<div class="shares">'
         for kind, seconds in sums.items():
             title = f"{KINDS[kind]}: {format_seconds(seconds)}"
-            bar = _rect(kind, 0.0, seconds, verdict.duration, 12, title)
+            bar = _rect(kind, 0.0, seconds, verdict.duration, height=12, title=title)
             yield (
                 f'<div class="share"><span>{KINDS[kind]}</span><span class="number">{_text(format_seconds(seconds))}</span>'
                 f'<span class="number">{seconds / verdict.duration:.0%}</span>'
@@ -192,14 +192,14 @@ def _segment(row: Row, segment: Segment, span: float) -> str:
     title = f"{segment.tool}: {kind}, {format_seconds(segment.duration)}" + (
         f": {segment.text}" if segment.text else ""
     )
-    drawn = _rect(kind, segment.start, segment.end, span, 14, title, y=5)
+    drawn = _rect(kind, segment.start, segment.end, span, height=14, title=title, y=5)
     if segment.kind in ("failed", "timeout", "killed"):
         end = max(segment.end, segment.start + span * _THINNEST / 100)
         drawn += f'<rect class="end" x="{_percent(end, span)}" y="3" width="2" height="18"/>'
     return drawn
 
 
-def _rect(kind: str, start: float, end: float, span: float, height: int, title: str, *, y: int = 0) -> str:
+def _rect(kind: str, start: float, end: float, span: float, *, height: int, title: str, y: int = 0) -> str:
     width = max((end - start) / span * 100, _THINNEST)
     return (
         f'<rect class="{kind}" x="{_percent(start, span)}" y="{y}" width="{width:.3f}%" height="{height}">'

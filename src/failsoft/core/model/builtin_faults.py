@@ -79,7 +79,7 @@ def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
 
 
 def _transient(
-    rule: str, code: Code, effect: Effect, message: str, reason: str, retry_after: float | None = None
+    rule: str, code: Code, effect: Effect, message: str, reason: str, *, retry_after: float | None = None
 ) -> Fault:
     return Fault(code, "transient", "tool_transient", effect, message, reason, rule, retry_after)
 
@@ -131,7 +131,7 @@ def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault |
         "none",
         f"Circuit breaker open for {tool}{because}",
         "The tool kept failing and is given time to recover",
-        retry_after,
+        retry_after=retry_after,
     )
 
 
@@ -253,7 +253,7 @@ def rate_hold(tool: str, retry_after: float) -> Fault:
         "none",
         f"{tool} is held back for {text(retry_after)}: the service asked for it",
         "Rate limits reset over time",
-        retry_after,
+        retry_after=retry_after,
     )
 
 
@@ -265,7 +265,7 @@ def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
         "none",
         f"{tool} may run {rate}: its next turn comes in {text(retry_after)}",
         "The rate limit allows it later",
-        retry_after,
+        retry_after=retry_after,
     )
 
 

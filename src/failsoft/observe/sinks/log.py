@@ -99,14 +99,10 @@ def is_logged(level: int) -> bool:
     return log.isEnabledFor(level)
 
 
-def put(
-    level: int, event_type: str, timestamp: float, tool_id: str | None, call_id: str | None, turn_id: str | None,
-    fields: dict[str, Any], error: BaseException | None = None,
-) -> None:  # fmt: skip
-    """Queue an event for the logger."""
+def put(entry: Entry, error: BaseException | None = None) -> None:
+    """Queue an event for the logger, with the traceback of ``error`` and the current trace."""
     captured = () if error is None else capture(error)
-    entry = Entry(level, event_type, timestamp, tool_id, call_id, turn_id, fields, captured, current_trace())
-    _delivery.put((entry,))
+    _delivery.put((entry._replace(error=captured, trace=current_trace()),))
 
 
 def current_trace() -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from failsoft.core.model.builtin_faults import BAD_ARGUMENTS, cancelled
 from failsoft.observe import events
 from failsoft.observe.exception_text import exception_text
 from failsoft.observe.recorder import Recorder
-from failsoft.observe.sinks.log import is_logged, level_of
+from failsoft.observe.sinks.log import Entry, is_logged, level_of
 from failsoft.observe.sinks.log import put as log_event
 from failsoft.runtime.call.attempt_result import emit_abandoned
 from failsoft.runtime.call.escalation import Escalations
@@ -43,11 +43,11 @@ class CallLog:
             fields["parent_id"] = call.parent.id
         if call.span is not None:
             call.span.event(call.tool.id if tool is None else tool.id, event_type, fields)
-        self.record_event(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error)
+        self.record_event(event_type, tool, call.id, None if call.turn is None else call.turn.id, fields, error=error)
 
     def record_event(
         self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
-        fields: dict[str, Any], error: BaseException | None = None,
+        fields: dict[str, Any], *, error: BaseException | None = None,
     ) -> None:  # fmt: skip
         """Record an event, and log it if the application wants its level; ``error`` gives the traceback.
 
@@ -59,7 +59,7 @@ class CallLog:
         if is_logged(level):
             tool_id = tool.id if isinstance(tool, Tool) else tool
             id = f"{tool_id}-{call_id}" if isinstance(call_id, int) else call_id
-            log_event(level, event_type, self._wall(), tool_id, id, turn_id, fields, error)
+            log_event(Entry(level, event_type, self._wall(), tool_id, id, turn_id, fields), error)
 
     def drain_if_due(self) -> None:
         """Deliver the recorded events if enough of them wait; called at the end of a call that took the pipeline."""

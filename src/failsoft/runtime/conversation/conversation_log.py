@@ -175,7 +175,7 @@ class ConversationLog:
         if call.thread is None or call.tool.options.max_repeats is None or call.is_inner:
             return 0
         key, now = (call.tenant, call.thread), self._rt.time.now()
-        return self.repetitions.count_if_refused(key, call.tool, call.args, call.kwargs, now)
+        return self.repetitions.count_if_refused(key, call, now)
 
     # -- after it ----------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class ConversationLog:
         if call.thread is None or call.is_inner or call.abandoned:
             return 0
         key, tool, now = (call.tenant, call.thread), call.tool, self._rt.time.now()
-        repeats, news = self.repetitions.note(key, tool, call.args, call.kwargs, value, now)
+        repeats, news = self.repetitions.note(key, call, value, now)
         if news:
             message = f"No progress: {tool.id} has returned the same result to the same call {repeats} times"
             fields = {"message": message, "repeats": repeats, "thread": call.thread}

@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,8 @@ from failsoft.core.conversation.repetition import (
 )
 
 if TYPE_CHECKING:
+    from failsoft.runtime.conversation.ports import NamedCall
     from failsoft.runtime.conversation.thread_store import Key
-    from failsoft.runtime.tools.tool import Tool
 
 MOST_CALLS = 4096
 
@@ -40,16 +39,14 @@ class Repetitions:
     def __init__(self) -> None:
         self._calls: dict[_Call, Repeats] = {}
 
-    def note(
-        self, key: Key, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, now: float
-    ) -> tuple[int, bool]:
+    def note(self, key: Key, made: NamedCall, value: Any, now: float) -> tuple[int, bool]:
         """Note a success. Return how often the result has been the same if that is no progress, and whether it is news."""
-        options = tool.options
-        call = None if options.polling else _identify(key, tool, args, kwargs)
+        options = made.tool.options
+        call = None if options.polling else _identify(key, made)
         if call is None:
             return 0, False
         most = NO_PROGRESS_AFTER if options.max_repeats is None else options.max_repeats
-        repeats = note_result(self._calls.pop(call, None), fingerprint(tool.own_value(value)), now, most)
+        repeats = note_result(self._calls.pop(call, None), fingerprint(made.tool.own_value(value)), now, most)
         if repeats is None:
             return 0, False
         count = len(repeats.times)
@@ -60,12 +57,10 @@ class Repetitions:
                 self._calls.pop(next(iter(self._calls)), None)
         return (count if count >= NO_PROGRESS_AFTER else 0), news
 
-    def count_if_refused(
-        self, key: Key, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], now: float
-    ) -> int:
+    def count_if_refused(self, key: Key, made: NamedCall, now: float) -> int:
         """Return how often this call has had the same result if ``max_repeats`` refuses it now, else 0."""
-        most = tool.options.max_repeats
-        call = None if most is None or not self._calls else _identify(key, tool, args, kwargs)
+        most = made.tool.options.max_repeats
+        call = None if most is None or not self._calls else _identify(key, made)
         repeats = None if call is None else self._calls.get(call)
         return count_repeats(repeats, now) if is_refused(repeats, most, now) else 0
 
@@ -76,6 +71,6 @@ class Repetitions:
                 self._calls.pop(call, None)
 
 
-def _identify(key: Key, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call | None:
-    same = fingerprint((args, kwargs) if type(kwargs) is dict else (args, dict(kwargs)))
-    return None if same is None else (*key, tool.id, same)
+def _identify(key: Key, made: NamedCall) -> _Call | None:
+    same = fingerprint((made.args, made.kwargs if type(made.kwargs) is dict else dict(made.kwargs)))
+    return None if same is None else (*key, made.tool.id, same)

@@ -38,7 +38,7 @@ def ledger() -> None:
 @store_option
 @json_option
 def list_entries(
-    thread: str | None, tenant: str | None, tool: str | None, everything: bool, store: str | None, as_json: bool
+    *, thread: str | None, tenant: str | None, tool: str | None, everything: bool, store: str | None, as_json: bool
 ) -> int:
     """List the open cases, the oldest first.
 
@@ -76,7 +76,7 @@ def show(entry_id: str, store: str | None, as_json: bool) -> int:
 @click.option("--by", metavar="NAME", help="Who has found out.  [default: your user name]")
 @store_option
 @json_option
-def resolve(entry_id: str, verdict: Any, value: str | None, by: str | None, store: str | None, as_json: bool) -> int:
+def resolve(entry_id: str, verdict: Any, *, value: str | None, by: str | None, store: str | None, as_json: bool) -> int:
     """Close an open case, because you have found out whether the write happened.
 
     After happened the same call returns the value and does not run; after none it runs. Exit codes: 0, 1 the case is

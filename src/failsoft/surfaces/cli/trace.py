@@ -210,7 +210,7 @@ def _form_of(output: Path | None, form: str | None) -> str:
 @source_options
 @json_option
 def export(
-    turn: str, output: Path | None, form: str | None, store: str | None, trace: str | None, as_json: bool
+    turn: str, *, output: Path | None, form: str | None, store: str | None, trace: str | None, as_json: bool
 ) -> int:
     """Export a turn: its events as JSON lines, or its waterfall as one self-contained HTML file.
 
