@@ -138,7 +138,13 @@ def _client(package: Path, prefixed: bool) -> Iterator[Row | None]:
                 description = ""  # its first line names the request
             where = [part for part in code.relative_to(package).with_suffix("").parts if part not in _PLACES][-2:]
             name = f"{'.'.join(dict.fromkeys(where))}.{fn.name}" if prefixed else fn.name
-            yield of_method(name.removesuffix("_with_http_info"), description, method, path, "openapi-third")
+            made = of_method(name, description, method, path, "openapi-third")
+            listed = re.search(r"method='(post|put|patch|delete)'", text)  # "_get_api_list" sends any method
+            yield (
+                {**made, "label": "write", "label_from": f"{listed.group(1).upper()} {path}"}
+                if made and listed
+                else made
+            )
 
 
 CLIENTS = (

@@ -60,13 +60,15 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     every(
-        """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read order_status convert_lead 42
+        """run_query execute_sql sql_db_query query_graphql tool flaky x notifications_read convert_lead 42
           read_write fetch_add find_replace read_modify_write select_seat take_photo open_file
-          forward_geocode list_trash deploy_status resolve_library_id convert_job_to_ticket compute.disks account_info getorcreate settings
+          forward_geocode list_trash resolve_library_id convert_job_to_ticket compute.disks getorcreate settings
           address listen cancelled cancellations be_cancelled sending sqlquery searchandreplace
           read_counter_reset latest_release_publish recent_orders_cancel list_item_for_sale
           new_messages generate_report generate_image
-          get_access_token fetch_otp bulk_convert_existing_rules list_add_item refund_policy purchase_history"""
+          get_access_token fetch_otp bulk_convert_existing_rules list_add_item refund_policy
+          post_status report_status transfer_balance adj_balance zero_balance sync_status archive_history order_report
+          bug_report daily_summary meeting_schedule movie_rate tax_return anonymize_profile thermostat_temperature"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:
@@ -167,7 +169,17 @@ def test_a_read_with_a_described_side_effect_is_not_recognised_as_a_read(descrip
         ("add", "Add two numbers", "read"),
         ("user_info", "Updates a user.", "write"),
         ("contact_details", "Capture the contact details of a user.", "neither"),
-        ("user_info", "", "neither"),
+        ("weather", "Changes the weather of the game.", "write"),
+        ("order", "Retrieves an order by its id.", "read"),
+        ("order", "Returns the id of the placed order.", "write"),
+        ("book_table", "Search for a free table and book it.", "write"),
+        ("order_food", "Looks up the restaurant. Places the order.", "write"),
+        ("page_report", "Fetches a report, then pages the team.", "write"),
+        ("product", "Retrieves a product by its id or handle.", "read"),
+        ("payback", "Returns, or refunds, an amount.", "write"),
+        ("versions", "Returns all versions, including supported, release candidate, and unstable.", "read"),
+        ("queries", "Return a message after creating new saved queries.", "write"),
+        ("convert_chapter", "Starts the conversion of a chapter.", "write"),
         ("add", "Add a product", "write"),
     ],
 )
@@ -182,6 +194,49 @@ def test_the_reason_names_the_word_that_decided() -> None:
     assert recognise("thing", "Perform a search").reason == 'its description says "Perform … search"'
     assert recognise("user_info", "Information about a user").reason == 'its name ends in "info" and has no verb'
     assert recognise("add", "Add two numbers.").reason == 'its description says "Add two numbers"'
+
+
+@pytest.mark.parametrize(
+    "name",
+    every(
+        """weather stock_price user_profile current_time exchange_rates exchange_rate order_status account_balance news
+          flight_status deploy_status upload_progress purchase_history credit_score air_quality tax_rate cpu_usage
+          account_info user_info timezone mcp__bank__account_balance object_detection roomAvailability"""
+    ),
+)
+def test_a_name_without_a_verb_reads_if_it_ends_in_information(name: str) -> None:
+    assert recognise(name).effect == "read"
+    assert "has no verb" in recognise(name).reason or name == "current_time"
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        ("GET /users/{id}", "read"),
+        ("POST /users", "write"),
+        ("DELETE /lists/{list_id}", "write"),
+        ("delete /search/{id}", "write"),
+        ("PUT /view", "write"),
+        ("POST /orders/search", "neither"),
+        ("GET /orders/export", "read"),
+    ],
+)
+def test_a_request_as_a_name_is_decided_by_its_method(name: str, effect: str) -> None:
+    assert recognise(name).effect == effect
+
+
+@pytest.mark.parametrize(
+    "name", every("pageByHandle order_by_id productByHandle codeOfConduct tax_return check_deposits.mailing")
+)
+def test_a_key_or_a_noun_is_no_verb(name: str) -> None:
+    assert recognise(name).effect == "neither"
+
+
+@pytest.mark.parametrize(
+    "name", every("upd_rec usr_upd chg_address rmv_row hold_order find_by_id_or_create get_by_id_and_delete")
+)
+def test_short_and_second_verbs_write(name: str) -> None:
+    assert recognise(name).effect == "write"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ READS = _words("""
     calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
     recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
     aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
-    solve average exists contains grep glob ls stat nslookup traceroute whois desc calc
+    srch qry lst chk inquire enquire geolocate quantify solve average exists contains grep glob ls stat nslookup traceroute whois desc calc
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
@@ -56,7 +56,7 @@ WRITES = _words("""
     regenerate reimage recycle reconcile rebalance defer ignore react upvote downvote endorse nudge tap swipe paste mkdir
     rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
-    prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
+    upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
 """)
 
 # Verbs that change something, and nouns as well: verbs only as a name's first word.
@@ -66,7 +66,7 @@ WRITES_FIRST = _words("""
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage fix bridge
+    annotate isolate rollout stage fix bridge alert hold sweep cap zero double halve adj heat cool mod
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
@@ -182,6 +182,7 @@ READ_MARKS = _words(
 # Words after which a word of WRITES_FIRST is a noun: "order_status", "transfer_history".
 LOOKED_AT = _words("""
     status state info information detail details history list count counts stats statistics summary metadata balance
+    limit limits score usage
     results result total totals schema version price prices cost type types report reports log logs id
     url address rate rates fee fees by of
 """)
@@ -189,7 +190,7 @@ LOOKED_AT = _words("""
 # "convert" only computes, except for records that change their type: "convert_lead", "convert_job_to_signal".
 CONVERTED = _words("""
     lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
-    customer deal opportunity contact existing
+    customer deal opportunity contact existing draft visitor guest card physical virtual
 """)
 
 # Getting one of these has it issued: "get_access_token", "fetch_otp".
@@ -202,25 +203,77 @@ LOOKED_UP = _words("""
 """)
 
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
-WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process")
+WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process handle")
 
 # Words before a verb that say how, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
 
 # Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
-JOBS = _words("deploy upload import install sync login migrate restore archive ship refund process checkout purchase")
-STATES = _words("status progress policy policies history")
+JOBS = _words("""
+    deploy upload import install sync login migrate restore archive ship refund process checkout purchase deposit claim credit
+""")
+STATES = _words("status progress policy policies history score")
 
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
 
-# A name that ends in one of these is a read if neither the name nor the description has a verb.
-THINGS_TO_LOOK_AT = _words(
-    "info information detail details stats statistics overview metadata forecast summary history"
-)
+# A name that ends in one of these, and has no verb, reads: nobody sends or changes "the weather". Words that are imperatives
+# or orders too ("report", "schedule", "quote") are not here: "bug_report" may file one.
+INFORMATION = _words("""
+    weather humidity forecast prices balances rates history statistics stats info information metadata overview
+    standings leaderboard ranking rankings uptime distance directions coordinates elevation population news headlines
+    definition definitions synonyms lyrics earnings dividends financials fundamentals statements holdings trends reviews
+    ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
+    detection recognition classification extraction translation calculation comparison estimation prediction
+    recommendation recommendations suggestions quality capabilities
+""")
+
+# The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
+INFORMATION_OF = _words("""
+    price balance profile profiles time date details detail availability score scores status health quota usage schema
+    schemas indexes size logs location limits temperature
+""")
+OWNERS = _words("""
+    account user customer client member employee patient student driver guest traveler passenger contact person team company
+    organization org group tenant vendor supplier merchant seller buyer product item stock share ticker coin crypto
+    token asset fund bond portfolio market bank card wallet loan credit payment invoice order subscription shipment package
+    parcel delivery flight train bus trip hotel room restaurant table booking reservation appointment event course class
+    game match season server host node pod service system cpu gpu disk memory ram network db database collection file
+    folder document page site website domain repo repository git branch project sprint job task run pipeline workflow
+    deployment queue device sensor battery vehicle car city country local world air water ocean outdoor session thread
+    channel chat app api model agent public personal current my
+""")
+
+# The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
+THINGS_TO_LOOK_AT = INFORMATION | INFORMATION_OF | _words("summary tree progress count result results")
 
 # Words that begin a description of such a thing, besides the words of its name.
 DESCRIBE_A_THING = THINGS_TO_LOOK_AT | _words("past general basic full all data")
+
+# Nouns before "rate": "exchange_rate" is a number, "movie_rate" rates one.
+RATED = _words(
+    "exchange tax interest heart growth error conversion currency unemployment inflation birth mortality frame hit"
+)
+
+# Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
+ASKED_ABOUT = _words("""
+    order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
+    credit checkout exchange ticket payment process deploy trip
+""")
+ASPECTS = _words("status history info information detail details stats statistics score progress")
+
+# Work that is asked about only by these: "upload_status", but "upload_details" may upload them.
+RUNNING = _words("upload install import migrate restore ship rollout backup build export download")
+RUNNING_ASPECTS = _words("status progress")
+
+# Endings of verbs that no table knows: "anonymize", "gamify". What they do is not known.
+VERB_ENDINGS = ("ize", "ise", "ify")
+
+# Words that tell one thing from the others: "product_by_handle".
+KEYS = _words("id ids handle slug name key uuid number code url path hash symbol sku")
+
+# HTTP methods that read.
+READ_METHODS = _words("get head")
 
 # Verbs that begin a name even where nothing parts it from its object: "createuser", "getweather".
 UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
@@ -254,6 +307,12 @@ SAYS_ARITHMETIC = re.compile(
     re.IGNORECASE,
 )
 
+# The first words of a description that reads, whatever noun the name begins with: "order: Retrieves an order".
+LOOKS_UP = re.compile(
+    r"^\W{0,9}(?:retrieves?|fetch(?:es)?|looks? up|search(?:es)?(?: for)?|lists? (?:all|the|every|available|of))\b",
+    re.IGNORECASE,
+)
+
 # Explicit statements in a description.
 SAYS_READ = re.compile(
     r"\bread[- ]only\b"
@@ -277,6 +336,7 @@ CONFESSIONS = re.compile(
     r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
     r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
     r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
+    r"|\bafter (?:creat|delet|updat|remov|send|insert|sav)ing\b"
     r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
     r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"
     r"|\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]{0,80}\bcreated?\b"

@@ -1,0 +1,182 @@
+"""Judge a tool by its description: the verb that begins it, and the side effects that it admits."""
+
+from __future__ import annotations
+
+import re
+
+from failsoft.core.effects import words as table
+from failsoft.core.effects.names import WORDS, Named, joined, light, reads, writes
+
+_LEAD_IN = re.compile(
+    r"(?:^|\W)(?:"
+    r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
+    r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
+    r"|(?:allow|enable)(?:s|ing)? (?:you |users? |the user |agents? |the agent |clients? )?to "
+    r"|lets? (?:you |users? |the user |agents? )|helps? (?:you |to )*"
+    r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
+    r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
+    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
+    re.IGNORECASE,
+)
+_FIRST_WORD = re.compile(
+    r"^[^a-z(\[]*(?P<mark>\[[^\]]{0,40}\]\W{0,4}|\([^)]{0,40}\)\W{0,4})?"  # "[READ]", "(Beta)"
+    r"(?:(?P<label>[a-z]{1,30})(?: \w{1,30})?: )?"  # "Jira: get an issue"
+    r"(?:(?:this|the) (?:tool|function|operation|action|method|endpoint|api|command) |please |to |will "
+    r"|(?:safe|optional|quick|easi|automatical|asynchronous|efficient|secure|direct|simp|programmatical|interactive)ly ){0,4}"
+    r"(?P<word>[a-z]+)\b ?(?P<following>\w*)",
+    re.IGNORECASE,
+)
+_AFTER_NOUNS = table.LOOKED_AT | frozenset(
+    "from is are that which in with for sent received".split()
+)  # "Message from a user"
+_HANDED = re.compile(r"(?<!answer)(?<!answers) to (?:an?|the|your|another|one) \w+", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.:;](?:\s|$)")
+_AFTERWARDS = re.compile(r"\bthen ([a-z]+)")
+_CLAUSE = re.compile(r"(?:[.:;,] |\b(?:and|or|then|to) )(?:then |also |automatically )?([A-Za-z]+)")
+_COORDINATED = re.compile(r"(?:, (?:and |or )?|\band |\bor |/|& )([a-z]+)")
+
+
+def by_description(description: str) -> Named | None:
+    if not description:
+        return None
+    said = found(table.SAYS_WRITE, description)
+    if said:
+        return Named("write", f'its description says "{said}"')
+    said = found(table.SAYS_READ, description)
+    if said:
+        return Named("read", f'its description says "{said}"')
+    opening = by_opening(description)
+    if opening is not None:
+        return opening
+    for lead in _LEAD_IN.finditer(description[:300]):
+        judged = _described(lead.group(1), "the", description[lead.start(1) :])
+        if judged:
+            return judged
+    admitted = found(table.CONFESSIONS, description)
+    return Named("write", f'its description says "{admitted}"') if admitted else None
+
+
+def by_opening(description: str) -> Named | None:
+    """Judge by the first word of a description."""
+    first = _FIRST_WORD.match(description)
+    if first is None:
+        return None
+    mark = next((word for word in WORDS.findall(first["mark"] or "") if writes(word.lower())), None)
+    if mark is not None:
+        return Named("write", f'its description says "{mark}"')
+    label = _verb(first["label"].lower()) if first["label"] else None
+    if label is not None and (reads(label) or writes(label)):
+        return _described(first["label"], "", description[first.start("label") :])
+    word, following = first["word"].lower(), first["following"].lower()
+    rest = description[first.start("word") :]
+    stem = word.removesuffix("s")
+    if stem in table.ENABLERS and _LEAD_IN.match(rest):
+        return None
+    if stem in table.OPENING_READS or (word in table.DESCRIBED_THINGS and following):
+        also = _also_writes(description)
+        return Named("write" if also else "read", f'its description says "{also or first["word"]}"')
+    return _described(first["word"], following, rest)
+
+
+def _described(word: str, following: str, rest: str) -> Named | None:
+    """Judge by the verb that begins a description, or the rest of it."""
+    light = next((form for form in forms_of(word.lower()) if form in table.LIGHT), None)
+    if light is not None:
+        return _described_light(light, word, rest)
+    verb = _verb(word.lower())
+    if verb is None:
+        is_open = not table.OPEN.isdisjoint(forms_of(word.lower()))
+        also = _also_writes(rest) if is_open else ""  # "Generates and sends an invoice"
+        return Named("write", f'its description says "{also}"') if also else None
+    said = f'its description says "{word}"'
+    if following in table.PHRASAL_WRITES.get(verb, ()):
+        return Named("write", f'its description says "{word} {following}"')
+    if verb in table.DESCRIBED_READS or verb in table.READS:
+        if _acts_on(verb, rest):
+            return None
+        also = _also_writes(rest)
+        return Named("write", f'its description says "{also}"') if also else Named("read", said)
+    noun = verb in table.WRITES_FIRST | table.WRITES_IN_FRONT and following in _AFTER_NOUNS
+    if verb == "resolve":
+        noun = bool(table.LOOKED_UP & set(WORDS.findall(rest[:80].lower())))
+    return None if noun else Named("write", said)
+
+
+def _described_light(verb: str, word: str, rest: str) -> Named | None:
+    """Judge a verb by its object: "Perform a search", "Execute a query", "Make a payment"."""
+    behind = [one.lower() for one in WORDS.findall(rest[len(word) : 80])]
+    said = light(verb, behind)
+    also = _also_writes(rest) if said is not None and said.effect == "read" else ""
+    if said is not None and said.effect == "read" and not also:
+        thing = next(one for one in behind if one in table.LIGHT_READS)
+        return Named("read", f'its description says "{word} … {thing}"')
+    program = verb == "run" and not table.PROGRAMS.isdisjoint(behind[:3])
+    if also or joined(behind) or writes(verb) or program or (verb == "make" and said is not None):
+        return Named("write", f'its description says "{also or word}"')
+    return None
+
+
+def _acts_on(verb: str, rest: str) -> bool:
+    """True if the object turns a read into an action: "Convert a lead", "Query a SQL database", "Give points to a user"."""
+    objects = {word.lower() for word in WORDS.findall(rest[:80])}
+    if verb == "convert":
+        return bool((table.CONVERTED - {"to"}) & objects)
+    if verb == "give":
+        return _HANDED.search(_SENTENCE.split(rest, maxsplit=1)[0]) is not None
+    return verb == "query" and bool(table.LANGUAGES & objects)
+
+
+def only_looks_up(description: str) -> bool:
+    """True if a description begins with looking something up and no other sentence or clause of it begins with a write."""
+    if not table.LOOKS_UP.match(description):
+        return False
+    starts = [found.group(1) for found in _CLAUSE.finditer(description)]
+    verbs = {form for word in starts for form in forms_of(word.lower())}
+    return not any(writes(form) or form in table.WRITES_FIRST | table.WRITES_IN_FRONT for form in verbs)
+
+
+def _also_writes(rest: str) -> str:
+    """Return the write named beside a read: "List, create or close a tab", "returns them and marks them"."""
+    sentence = _SENTENCE.split(rest, maxsplit=1)[0]
+    third_person = re.match(r"\w+s\b", rest) is not None
+    for match in _COORDINATED.finditer(sentence):
+        if third_person and match.group(1) in table.WRITES_THAT_ARE_NOUNS:  # "Retrieves a page by its id or handle"
+            continue
+        verb = _verb(match.group(1))
+        if verb is not None and writes(verb) and not match.group(1).endswith("ing"):
+            return match.group().strip(" ,")
+    for match in _AFTERWARDS.finditer(sentence):  # "then pages the team": a noun does not stand there
+        if not table.WRITES_FIRST.isdisjoint(forms_of(match.group(1))):
+            return match.group()
+    return found(table.CONFESSIONS, rest)
+
+
+def _verb(word: str) -> str | None:
+    """Return the verb of which a word is a form: "gets", "searches", "fetching"."""
+    if word in table.READS_FIRST:
+        return None
+    for form in forms_of(word):
+        if (
+            form in table.READS
+            or form in table.DESCRIBED_READS
+            or writes(form)
+            or form in table.WRITES_FIRST | table.WRITES_IN_FRONT
+        ):
+            return form
+    return None
+
+
+def forms_of(word: str) -> list[str]:
+    """Return a word and the verbs of which it may be a form."""
+    forms = [word]
+    if word.endswith("s"):
+        forms += [word[:-1], word[:-2], f"{word[:-3]}y"]
+    if word.endswith("ing") and len(word) > 5:
+        stem = word[:-3]
+        forms += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
+    return forms
+
+
+def found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match.group() if match else ""

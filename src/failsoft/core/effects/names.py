@@ -1,0 +1,232 @@
+"""Judge a tool by its name: the first verb decides, and later words can change its meaning."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from failsoft.core.effects import words as table
+
+ToolEffect = Literal["read", "write", "neither"]
+
+
+class Named(NamedTuple):
+    """What a name or a description shows, and the word that shows it."""
+
+    effect: ToolEffect
+    reason: str
+    weak: bool = False  # the word may be a noun, so the description can contradict it
+
+
+PARTS = re.compile(r"__+|[./:]+")
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_REQUEST = re.compile(r"(get|head|post|put|patch|delete)[ :]+/", re.IGNORECASE)  # "GET /users/{id}"
+_METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_items__get"
+
+
+def by_name(name: str) -> Named | None:
+    request = _REQUEST.match(name)
+    if request is not None and request.group(1).lower() not in table.READ_METHODS:
+        return None if _ends_in_read(name) and request.group(1).lower() == "post" else _write(request.group(1))
+    parts = [part for part in PARTS.split(_METHOD.sub("", name)) if part]
+    for number, part in enumerate(reversed(parts)):
+        words = words_of(part)
+        if number and len(words) == 1 and words[0] in table.COMPUTES:
+            continue
+        if number and len(words) > 1 and words[0] in table.READS_THAT_ARE_NOUNS:  # "check_deposits.adjustment"
+            continue
+        said = _by_words(words) if number == 0 else _by_pure_verbs(words)
+        if said is not None:
+            return said
+    method = _METHOD.search(name)
+    return method and _by_words([method.group().strip("_")])
+
+
+def _ends_in_read(path: str) -> bool:
+    """True if the last word of a path is a verb of reading: "POST /orders/search" may only ask."""
+    return reads(["", *words_of(PARTS.split(path)[-1])][-1])
+
+
+def words_of(part: str) -> list[str]:
+    """Split a part of a name into words, without a trailing version or "tool"."""
+    words = _without_compounds([word.lower() for word in WORDS.findall(part)])
+    while len(words) > 1 and (words[-1] in table.ENDINGS or words[-1].isdigit()):
+        words.pop()
+    return words
+
+
+def _by_words(words: list[str]) -> Named | None:
+    """Judge the part of a name that names the action."""
+    if not words:
+        return None
+    if len(words) > 2 and words[-2] == "by" and words[-1] in table.KEYS:  # "page_by_handle": the key is no verb
+        words = words[:-1]
+    first, last = words[0], words[-1]
+    if len(words) > 1 and first in table.MANNERS and reads(words[1]):
+        return _by_words(words[1:])
+    if len(words) == 2 and first in table.JOBS and last in table.STATES:
+        return None
+    if first == "resolve" and table.LOOKED_UP & set(words[1:]):
+        return None
+    if first in table.OPEN and not table.PHRASAL_WRITES.get(first, frozenset()) & set(words[1:2]):
+        return joined(words)
+    if first in table.READS_FIRST:
+        return joined(words) or _read(first)
+    if first in table.READS_BEFORE_NOUN and words[1:2] not in ([], ["up"]):
+        return None if len(words) > 2 and writes(last) else _read(first, weak=True)
+    if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
+        return None if last in table.LOOKED_AT else _write(first, weak=True)
+    return _by_pure_verbs(words) or _by_new(words) or _by_last(words)
+
+
+def _by_new(words: list[str]) -> Named | None:
+    """Judge a name that ends in a new thing, without a verb: "new_event", but not "new_events"."""
+    new = words[-2:-1] == ["new"] and not words[-1].endswith("s")
+    return _write(f"new {words[-1]}") if new else None
+
+
+def _by_last(words: list[str]) -> Named | None:
+    last = words[-1]
+    if last in table.ACTIVITIES:
+        return Named("neither", f'"{last}" in its name', weak=True)
+    if last in table.WRITES_LAST or (len(words) == 1 and last in table.WRITES_FIRST | table.WRITES_IN_FRONT):
+        return _write(last, weak=last in table.WRITES_FIRST)
+    return _agent(last)
+
+
+def _by_pure_verbs(words: list[str]) -> Named | None:
+    """Judge by the first word that is a verb in any position."""
+    if len(words) > 1 and not (reads(words[0]) or writes(words[0])):
+        agent = _agent(words[-1])
+        if agent is not None:
+            return agent
+    for at, word in enumerate(words):
+        behind = words[at + 1 :]
+        following = behind[0] if behind else ""
+        if following in table.PHRASAL_WRITES.get(word, ()):
+            return _write(f"{word} {following}")
+        if word in table.PARTED and _is_parted(word, behind):
+            return _write(f"{word} … {behind[-1]}")
+        if following in table.PHRASAL_READS.get(word, ()):
+            return joined(words) or _read(f"{word} {following}")
+        if word in table.LIGHT and (behind or at) and (at == 0 or word not in ("make", "do")) and words[at - 1] != "of":
+            return light(word, behind)
+        if reads(word):
+            return _turned(word, words[:at], behind)
+        if writes(word) or (word in table.WRITES_IN_FRONT and behind and (at == 0 or word == "set")):
+            return _write(word)
+        if at and word in table.WRITES_FIRST and following in table.ARTICLES:
+            return _write(word)
+        if word in table.OPEN and behind:
+            return joined(words)
+    return None
+
+
+def _is_parted(verb: str, behind: list[str]) -> bool:
+    """True if the verb's particle ends the name: "check_guest_in", "turn_lights_off"."""
+    return len(behind) > 1 and behind[-1] in table.PHRASAL_WRITES[verb] and not behind[-2].endswith(("ed", "en"))
+
+
+def joined(words: list[str]) -> Named | None:
+    """Return the write after a conjunction: "get_or_create", "download_and_install".
+
+    A word that can also be a noun counts only after the first verb or at the end: "check_and_book", "log_in_and_post".
+    """
+    for at, (conjunction, word) in enumerate(pairwise(words)):
+        if conjunction in table.CONJUNCTIONS:
+            noun = word in table.WRITES_FIRST | table.WRITES_IN_FRONT
+            if writes(word) or word == "run" or (noun and (at <= 1 or at + 2 == len(words))):
+                return _write(f"{conjunction} {word}")
+    return None
+
+
+def _without_compounds(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    for word in words:
+        if kept and (kept[-1], word) in table.COMPOUND_NOUNS:
+            kept[-1] = f"{kept[-1]} {word}"
+        else:
+            kept.append(word)
+    return kept
+
+
+def light(verb: str, behind: list[str]) -> Named | None:
+    for word in behind:
+        if word in table.LIGHT_READS:
+            return joined(behind) or _read(f"{verb} {word}")
+        if word in table.LIGHT_OPEN:
+            return None
+    return _write(verb)
+
+
+def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
+    """Return a read, unless the words around the verb change its meaning."""
+    both = joined([verb, *behind])
+    if both is not None:
+        return both
+    if behind and behind[-1] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
+        return None
+    noun = verb in table.READS_THAT_ARE_NOUNS
+    if noun and behind and writes(behind[-1]):
+        return None if behind[-1] in table.WRITES_THAT_ARE_NOUNS else _write(behind[-1])
+    if (
+        verb == "list" and len(behind) > 1 and writes(behind[0]) and not behind[-1].endswith("s")
+    ):  # "todo_list_add_item"
+        return _write(behind[0]) if before and behind[0] not in table.WRITES_THAT_ARE_NOUNS else None
+    if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
+        return None
+    if verb in ("query", "qry") and (
+        before or table.LANGUAGES & set(behind)
+    ):  # "run_query", "sql_db_query", "query_graphql"
+        return None
+    if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"
+        return None
+    if verb in ("get", "fetch", "obtain", "request", "retrieve") and behind[-1:] and behind[-1] in table.ISSUED:
+        return Named("neither", f'"{verb} … {behind[-1]}" in its name may issue one')
+    if verb == "convert" and table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}:
+        return None
+    return _read(verb, weak=(noun and bool(before)) or verb == "convert")
+
+
+def _action(words: list[str]) -> bool:
+    """True if the first word is a noun and a verb follows: "message_get_status", "comment_list"."""
+    return any(reads(word) or writes(word) for word in (words[1], words[-1]))
+
+
+def _agent(word: str) -> Named | None:
+    """Judge a noun that names an agent by its verb: "reader", "updater", "creator"."""
+    for ending in ("er", "or", "r"):
+        verb = word.removesuffix(ending)
+        if verb != word:
+            for form in (verb, verb + "e"):
+                if form in table.READS:
+                    return _read(word)
+                if form in table.WRITES:
+                    return _write(word)
+    return None
+
+
+def reads(word: str) -> bool:
+    return word in table.READS or any(
+        word.removeprefix(prefix) in table.READS for prefix in ("batch", "bulk") if word.startswith(prefix)
+    )
+
+
+def writes(word: str) -> bool:
+    if word in table.READS or word in table.WRITES_FIRST:  # "re-lease" and "re-turn" are no verbs with a prefix
+        return False
+    return word in table.WRITES or any(
+        word.removeprefix(prefix) in table.WRITES
+        or (prefix not in ("batch", "bulk") and word.removeprefix(prefix) in table.WRITES_FIRST | table.WRITES_IN_FRONT)
+        for prefix in table.PREFIXES
+        if word.startswith(prefix)
+    )
+
+
+def _read(word: str, *, weak: bool = False) -> Named:
+    return Named("read", f'"{word}" in its name', weak)
+
+
+def _write(word: str, *, weak: bool = False) -> Named:
+    return Named("write", f'"{word}" in its name', weak)

@@ -1,0 +1,70 @@
+"""Judge a tool that has no verb in its name, by the thing that the name and the description are about."""
+
+from __future__ import annotations
+
+import re
+
+from failsoft.core.effects import words as table
+from failsoft.core.effects.descriptions import forms_of
+from failsoft.core.effects.names import PARTS, WORDS, Named, words_of, writes
+
+_INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
+_ARTICLE = re.compile(r"^\W*(?:(?:the|an?|all|any|your|this) )?", re.IGNORECASE)
+
+
+def by_thing(name: str, description: str) -> Named | None:
+    """Judge a name without a verb by its last noun: "weather", "account_balance", "order_history"."""
+    parts = [words_of(part) for part in PARTS.split(name)]
+    parts = [words for words in parts if words]
+    if not parts:
+        return None
+    words = [word for part in parts for word in part]
+    last = words[-1]
+    said = f'its name ends in "{last}" and has no verb'
+    opening = [word.lower() for word in WORDS.findall(_ARTICLE.sub("", description[:60]))][:1]
+    if any(form in table.OPEN | table.LIGHT for word in opening for form in forms_of(word)):  # "Capture the details"
+        return None
+    if _is_asked_about(words):
+        return Named("read", said)
+    if not any(_may_be_verb(word) for word in words[:-1] if word not in table.OWNERS):
+        if last in table.INFORMATION or (last == "rate" and table.RATED & set(words[-2:-1])):
+            return Named("read", said)
+        if last in table.INFORMATION_OF and table.OWNERS.issuperset(parts[-1][:-1]):
+            return Named("read", said)
+        if last in table.THINGS_TO_LOOK_AT and table.DESCRIBE_A_THING.union(words) & set(opening):
+            return Named("read", said)
+    return _by_unparted_verb(parts[-1][0]) if len(parts[-1]) == 1 else None
+
+
+def _is_asked_about(words: list[str]) -> bool:
+    """True for a verb that is a noun here: "order_status", "upload_progress"."""
+    if len(words) != 2:
+        return False
+    first, last = words
+    return (
+        (first in table.ASKED_ABOUT and last in table.ASPECTS)
+        or (first in table.RUNNING and last in table.RUNNING_ASPECTS)
+        or (first in table.RATED and last in ("rate", "rates"))
+    )
+
+
+def _may_be_verb(word: str) -> bool:
+    return (
+        writes(word)
+        or word in table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT | table.CONJUNCTIONS
+        or word.endswith(table.VERB_ENDINGS)
+        or word in table.PHRASAL_WRITES
+    )
+
+
+def _by_unparted_verb(word: str) -> Named | None:
+    """Judge a name of one word by the verb at its start: "createuser", "getweather"."""
+    for verb in (*table.UNPARTED_WRITES, *table.UNPARTED_READS):
+        rest = word.removeprefix(verb)
+        if rest == word or len(rest) < 3 or _INFLECTION.fullmatch(rest):
+            continue
+        if verb in table.UNPARTED_WRITES:
+            return Named("write", f'"{verb}" in its name')
+        if not any(second in rest for second in table.SECOND_HALVES | {"update", "set"}):
+            return Named("read", f'"{verb}" in its name')
+    return None
