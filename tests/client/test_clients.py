@@ -103,6 +103,19 @@ def test_a_write_of_unknown_effect_can_be_resolved(url: str) -> None:
         assert client.ledger() == []
 
 
+def test_escalations_can_be_listed_and_acknowledged_and_reported_tools_steered(url: str) -> None:
+    with Client(url, token=TOKEN) as client:
+        client.report_error("far", "Authentication failed (401)", tenant="acme")
+        (entry,) = client.escalations(tenant="acme", tool="far")
+        assert client.escalations(tenant="bolt") == []
+        assert client.acknowledge(entry["id"], "known")["acknowledged"]["note"] == "known"
+        assert client.escalations() == []
+        assert [one["id"] for one in client.escalations(state="all")] == [entry["id"]]
+        assert client.disable("far", "broken", tenant="acme")["available"] is False
+        assert client.enable("far", tenant="acme")["available"] is True
+        assert client.reset("far", tenant="acme")["circuit"]["state"] == "closed"
+
+
 def test_the_rest_can_be_read(url: str) -> None:
     with Client(url, token=TOKEN) as client:
         client.call("search", {"city": "Oslo"}, thread="chat")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from failsoft.client import answers, requests
 from failsoft.client.connection import find_token, http_options, read_address, send_async
 from failsoft.client.event_stream import EventMessages, stream_headers
-from failsoft.client.requests import Advice, Asked, Circuit, Status, Verdict
+from failsoft.client.requests import Advice, Asked, Circuit, EscalationState, Status, Verdict
 from failsoft.core.model.durations import seconds
 
 if TYPE_CHECKING:
@@ -164,6 +164,22 @@ class AsyncClient:
     async def resolve(self, id: str, verdict: Verdict, value: Any = None) -> dict[str, Any]:
         """Close a case of the ledger: it happened, or nothing was done."""
         answer: dict[str, Any] = await self._send(requests.post("ledger", id, "resolve", verdict=verdict, value=value))
+        return answer
+
+    async def escalations(
+        self,
+        *,
+        state: EscalationState = "open",
+        tool: str | None = None,
+        tenant: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """List what an operator must know about."""
+        asked = requests.get("escalations", state=state, tool=tool, tenant=tenant)
+        return answers.list_in("escalations")(await self._send(asked))
+
+    async def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:
+        """Acknowledge an escalation; it is open again when the same happens once more."""
+        answer: dict[str, Any] = await self._send(requests.post("escalations", id, "acknowledge", note=note))
         return answer
 
     async def thread(self, key: str, *, tenant: str | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from failsoft.client import answers, requests
 from failsoft.client.connection import find_token, http_options, read_address, send
 from failsoft.client.deadlines import limit_requests
 from failsoft.client.event_stream import EventMessages, stream_headers
-from failsoft.client.requests import Advice, Asked, Circuit, Status, Verdict
+from failsoft.client.requests import Advice, Asked, Circuit, EscalationState, Status, Verdict
 from failsoft.core.model.durations import seconds
 
 if TYPE_CHECKING:
@@ -166,6 +166,22 @@ class Client:
     def resolve(self, id: str, verdict: Verdict, value: Any = None) -> dict[str, Any]:
         """Close a case of the ledger: it happened, or nothing was done."""
         answer: dict[str, Any] = self._send(requests.post("ledger", id, "resolve", verdict=verdict, value=value))
+        return answer
+
+    def escalations(
+        self,
+        *,
+        state: EscalationState = "open",
+        tool: str | None = None,
+        tenant: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """List what an operator must know about."""
+        asked = requests.get("escalations", state=state, tool=tool, tenant=tenant)
+        return answers.list_in("escalations")(self._send(asked))
+
+    def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:
+        """Acknowledge an escalation; it is open again when the same happens once more."""
+        answer: dict[str, Any] = self._send(requests.post("escalations", id, "acknowledge", note=note))
         return answer
 
     def thread(self, key: str, *, tenant: str | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from failsoft.core.resilience.error_handler import ErrorReport
 
 Status = Literal["succeeded", "failed", "cancelled"]
 Verdict = Literal["happened", "none"]
+EscalationState = Literal["open", "acknowledged", "all"]
 
 
 class Circuit(TypedDict):

@@ -35,3 +35,7 @@ def get_out() -> None:
 def get_interrupted() -> None:
     """Pretend that someone pressed Ctrl-C."""
     raise KeyboardInterrupt
+
+
+def get_denied() -> str:
+    raise PermissionError("Authentication failed (401)")

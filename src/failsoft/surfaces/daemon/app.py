@@ -15,7 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from failsoft.core.redact.sanitise import sanitise
-from failsoft.surfaces.daemon import effect_ledger, event_pages, health, reports, steering, work
+from failsoft.surfaces.daemon import effect_ledger, escalation_pages, event_pages, health, reports, steering, work
 from failsoft.surfaces.daemon.access import Access, AccessOptions
 from failsoft.surfaces.daemon.body_mistakes import check_query
 from failsoft.surfaces.daemon.daemon import Daemon
@@ -32,6 +32,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     *work.ROUTES,
     *steering.ROUTES,
     *effect_ledger.ROUTES,
+    *escalation_pages.ROUTES,
     *health.ROUTES,
 )
 

@@ -16,6 +16,7 @@ from failsoft.stores.ports import key_of
 from failsoft.stores.url import open_store
 from failsoft.surfaces.daemon.audit import Audit
 from failsoft.surfaces.daemon.commits import Commits
+from failsoft.surfaces.daemon.escalations import Escalations
 from failsoft.surfaces.daemon.feed import Feed, find_latest
 from failsoft.surfaces.daemon.jobs import Jobs
 from failsoft.surfaces.daemon.problems import Problem
@@ -53,8 +54,9 @@ class Daemon:
         assert services.books.writer is not None
         self._writer = services.books.writer
         self.book = ReportBook(services, settings)
-        self.desk = ErrorDesk(services, self.book)
-        self.inbox = Inbox(self.store, services.time.wall)
+        self.escalations = Escalations(opened, services.time.wall)
+        self.desk = ErrorDesk(services, self.book, self.escalations)
+        self.inbox = Inbox(self.store, services.time.wall, self.escalations)
         self.inbox.remember(opened.read(after=max(0, find_latest(opened) - REMEMBERED), limit=REMEMBERED))
         self.commits = Commits(self._commit)
         self.audit = Audit(services.log)
@@ -94,6 +96,7 @@ class Daemon:
     def _commit(self, deadline: float) -> bool:
         """Wait until everything reported so far is durable."""
         self.rt.memory.save()
+        self.escalations.save()
         circuits = self.services.toolbox.circuits
         kept = circuits is None or circuits.flush(deadline)
         return self._writer.commit(deadline) and kept
@@ -115,6 +118,7 @@ class Daemon:
         """End calls and turns, and write everything to the store."""
         self.stop()
         await self.jobs.close(JOBS_SECONDS)
+        self.escalations.save()
         await self.rt.close()
         if self._owns_store:
             await asyncio.to_thread(self.store.close)

@@ -222,6 +222,12 @@ class DisableRequest(Request):
     reason: Line = Field("", description="The reason, for those who call it.")
 
 
+class AcknowledgeRequest(Request):
+    """A note on an escalation."""
+
+    note: Line = Field("", description="A note for the others.")
+
+
 class ResolveRequest(Request):
     """The verdict on a write of unknown effect."""
 

@@ -16,6 +16,7 @@ import asyncio
 import re
 from typing import Any, ClassVar, Final
 
+from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS: Final = 10.0
@@ -112,11 +113,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Answer a request."""
         if self.parser.should_upgrade():  # the parser would take the rest for another protocol
-            raise ValueError("no upgrade in a request that came together with the one before it")
+            raise HttpParserError("no upgrade in a request that came together with the one before it")
         if not self.url.startswith(b"/"):  # its host could differ from the one that is checked
-            raise ValueError("only the path of an address is accepted")
+            raise HttpParserError("only the path of an address is accepted")
         if self.parser.get_http_version() not in ("1.0", "1.1"):
-            raise ValueError("only HTTP/1.1 and HTTP/1.0 are spoken")
+            raise HttpParserError("only HTTP/1.1 and HTTP/1.0 are spoken")
         if self._cycles:
             self._check_pipelined()
         super().on_headers_complete()
@@ -126,10 +127,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def _check_pipelined(self) -> None:
         """Refuse a request beyond the limits of those that came together with the one before."""
         if len(self._cycles) >= MOST_PIPELINED:
-            raise ValueError("too many requests wait for their answers")
+            raise HttpParserError("too many requests wait for their answers")
         size = len(self.url) + sum(len(name) + len(value) + len(_END) for name, value in self.headers)
         if size > LARGEST_HEAD:
-            raise ValueError(TOO_LARGE)
+            raise HttpParserError(TOO_LARGE)
 
     def on_message_complete(self) -> None:
         """End a request."""

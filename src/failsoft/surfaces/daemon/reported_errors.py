@@ -32,12 +32,14 @@ from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import verdict_on
 from failsoft.runtime.call.event_fields import milliseconds, recovery_fields
 from failsoft.runtime.services import Services
+from failsoft.surfaces.daemon.escalations import Escalations
 from failsoft.surfaces.daemon.messages import ErrorDetails, ReportBody, ReportedError, ReportedOutcome
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool, TriedTool
 from failsoft.surfaces.daemon.scoping import scoped
 
 MOST_KNOWN = 512  # classified errors that are remembered
+LONGEST_KNOWN = 1_000  # characters of one of them
 _BUDGET_SPENT = "retry budget spent"
 
 _Key = tuple[str, str | None, int | None, str | int | None]
@@ -69,15 +71,18 @@ def _key(error: str | ErrorDetails) -> _Key | None:
     """Return what the classification of an error depends on; None if that is more than a few short values."""
     if isinstance(error, str) or error.headers or error.body is not None or error.retry_after is not None:
         return None
+    if len(error.message) + len(error.type or "") + len(str(error.code)) > LONGEST_KNOWN:
+        return None
     return error.message, error.type, error.status, error.code
 
 
 class ErrorDesk:
     """Takes the reports of executors and runtimes elsewhere."""
 
-    def __init__(self, rt: Services, book: ReportBook) -> None:
+    def __init__(self, rt: Services, book: ReportBook, escalations: Escalations) -> None:
         self._rt = rt
         self._book = book
+        self._escalations = escalations
         self._known: OrderedDict[_Key, Fault] = OrderedDict()  # what was classified: a tool that is down repeats itself
 
     # -- errors --------------------------------------------------------------------------------------------------------
@@ -113,7 +118,9 @@ class ErrorDesk:
         options = tool.options
         key = None if options.classification else _key(said.error)
         fault = None if key is None else self._known.get(key)
-        if fault is None:
+        if key is not None and fault is not None:
+            self._known.move_to_end(key)
+        else:
             error = read_error(said.error)
             fault = classify(error, overrides=options.classification, now=self._rt.time.wall())
             if key is not None and fault.retry_after is None and fault.message == str(error):  # nothing was masked
@@ -258,6 +265,7 @@ class ErrorDesk:
                 "message": f"Escalated {tool.id}", "code": fault.code.value, "attempts": report.attempt,
                 "category": fault.category, "error": fault.message,
             }  # fmt: skip
+            self._escalations.note(tool.tenant, tool.id, {**fields, "call_id": call_id, "turn_id": turn_id})
             tool.emit(events.ESCALATED, call_id, turn_id, fields)
 
     # -- complete reports ----------------------------------------------------------------------------------------------

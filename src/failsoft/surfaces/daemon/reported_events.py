@@ -21,6 +21,7 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.observe import events
 from failsoft.observe.metrics import Metrics
 from failsoft.stores.ports import Store
+from failsoft.surfaces.daemon.escalations import Escalations
 from failsoft.surfaces.daemon.messages import EventBatch
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.scoping import scoped, tenant_for
@@ -77,8 +78,9 @@ class RemoteRuntime:
 class Inbox:
     """Takes the batches of runtimes elsewhere."""
 
-    def __init__(self, store: Store, wall: Callable[[], float]) -> None:
+    def __init__(self, store: Store, wall: Callable[[], float], escalations: Escalations) -> None:
         self._store = store
+        self._escalations = escalations
         self._wall = wall
         self._runtimes: dict[tuple[str | None, str], RemoteRuntime] = {}
         self._stored: set[tuple[Any, ...]] = set()  # identities of events stored before a restart
@@ -95,6 +97,8 @@ class Inbox:
         new = [event for event in made if event["seq"] > sender.last and _identity(event) not in self._stored]
         for event in new:
             self._runtime(event.get("tenant"), source).count(event)
+            if event["event_type"] == events.ESCALATED:
+                self._escalations.note(event.get("tenant"), str(event.get("tool_id")), event, source)
         if new:
             self._store.append(new)
             sender.last = max(event["seq"] for event in new)

@@ -153,6 +153,7 @@ async def post_retry(on: Exchange) -> Response:
     body: RetryRequest = on.body
     tenant = named_tenant(on)
     outcome = await contain(on.daemon.rt.threads(on.id, tenant=tenant).retry(body.tool))
+    on.daemon.escalations.note_outcome(tenant, outcome)
     on.daemon.audit.record(on.grant, "retry", body.tool, tenant=tenant, address=on.address, thread=on.id)
     await on.daemon.confirm()
     return JSONResponse(outcome.to_dict())

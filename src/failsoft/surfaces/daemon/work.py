@@ -45,6 +45,7 @@ async def post_call(on: Exchange) -> Response:
 
     async def run() -> dict[str, Any]:
         outcome = await daemon.rt.call(body.tool, body.args, **{k: v for k, v in options.items() if v is not None})
+        daemon.escalations.note_outcome(tenant, outcome)
         data: dict[str, Any] = outcome.to_dict()
         return data
 
@@ -77,6 +78,8 @@ async def post_turn(on: Exchange) -> Response:
             max_calls_per_tool=plan.max_calls_per_tool,
         ) as turn:  # fmt: skip
             turn.submit_plan(plan)
+        for outcome in turn.report.outcomes.values():
+            daemon.escalations.note_outcome(tenant, outcome, id)
         data: dict[str, Any] = turn.report.to_dict()
         del data["trace"]
         return data

@@ -1,0 +1,51 @@
+"""Routes about escalations: what an operator must know about."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from failsoft.core.redact.sanitise import sanitise
+from failsoft.surfaces.daemon.messages import AcknowledgeRequest
+from failsoft.surfaces.daemon.problems import Problem, find_nothing
+from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec
+from failsoft.surfaces.daemon.steering import TENANT, TOOL, named_tenant
+
+STATES = {"open": False, "acknowledged": True, "all": None}
+STATE = Parameter(
+    name="state", about="Which ones. Default: open.", schema={"type": "string", "enum": [*STATES], "default": "open"}
+)
+
+
+async def get_escalations(on: Exchange) -> Response:
+    """List escalations, latest first."""
+    query = on.request.query_params
+    state = query.get("state", "open")
+    if state not in STATES:
+        raise Problem(400, f"state: expected one of {', '.join(STATES)}")
+    found = on.daemon.escalations.entries(named_tenant(on), query.get("tool") or None, acknowledged=STATES[state])
+    return JSONResponse({"escalations": found})
+
+
+async def post_acknowledge(on: Exchange) -> Response:
+    """Acknowledge an escalation. It is open again when the same happens once more."""
+    body: AcknowledgeRequest = on.body
+    note = sanitise(body.note)
+    entry = on.daemon.escalations.acknowledge(on.id, on.grant.tenant, on.grant.name, note)
+    if entry is None:
+        raise find_nothing("escalation", on.id)
+    on.daemon.audit.record(
+        on.grant, "acknowledge", entry["id"], tenant=entry["tenant"], address=on.address, tool=entry["tool"], note=note
+    )
+    await on.daemon.confirm()
+    return JSONResponse(entry)
+
+
+ROUTES = (
+    RouteSpec(method="GET", path="/v1/escalations", role="read", handler=get_escalations, tag="escalations",
+              summary="List what an operator must know about",
+              about="One entry per tool, error code and sender, with a count and the latest call.",
+              parameters=(STATE, TOOL, TENANT)),
+    RouteSpec(method="POST", path="/v1/escalations/{id:path}/acknowledge", role="operate", handler=post_acknowledge,
+              tag="escalations", summary="Acknowledge an escalation",
+              about="It is open again when the same happens once more.", body=AcknowledgeRequest),
+)  # fmt: skip

@@ -1,0 +1,122 @@
+"""The escalations: what an operator must know about, until somebody acknowledges it.
+
+Rules
+-----
+- One entry per tenant, runtime, tool and error code. It counts, and names the latest call; so a tool that is broken is one
+  entry, however often it is called.
+- An acknowledged entry is open again when the same happens once more.
+- Entries are kept in the store, and survive a restart. The ``MOST`` latest of each tenant are kept, for ``KEPT_SECONDS``.
+  Beyond ``MOST_IN_ALL``, the tenant that has most of them loses its oldest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from failsoft.stores.ports import key_of
+
+if TYPE_CHECKING:
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.stores.ports import Store
+
+MOST: Final = 1_000  # entries of one tenant
+MOST_IN_ALL: Final = 20_000
+KEPT_SECONDS: Final = 30 * 86_400.0
+LONGEST: Final = 1_000  # characters of a text
+_SAID: Final = ("category", "error", "attempts", "call_id", "turn_id")
+
+Entry = dict[str, Any]
+
+
+class Escalations:
+    """The entries of one daemon."""
+
+    def __init__(self, store: Store, wall: Callable[[], float]) -> None:
+        self._store = store
+        self._wall = wall
+        self._lock = threading.Lock()  # ``save`` runs on the thread of commits
+        self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
+        self._many = 0
+        self._unsaved: dict[str, tuple[str | None, str]] = {}  # tenant and id, by key
+        for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
+            self._entries.setdefault(entry["tenant"], OrderedDict())[entry["id"]] = entry
+            self._many += 1
+
+    def note(self, tenant: str | None, tool: str, event: Mapping[str, Any], runtime: str | None = None) -> None:
+        """Count an escalation; ``event`` has the fields of the event ``Escalated``."""
+        tool, code = tool[:LONGEST], _short(event.get("code"))
+        id = hashlib.sha256(key_of(tenant, runtime, tool, str(code)).encode()).hexdigest()[:20]
+        now = self._wall()
+        with self._lock:
+            own = self._entries.setdefault(tenant, OrderedDict())
+            known = own.get(id)
+            self._many += known is None
+            said = {name: _short(event.get(name)) for name in _SAID}
+            own[id] = {
+                "id": id, "tenant": tenant, "runtime": runtime, "tool": tool, "code": code, **said,
+                "count": 1 if known is None else known["count"] + 1,
+                "first": now if known is None else known["first"], "last": now, "acknowledged": None,
+            }  # fmt: skip
+            own.move_to_end(id)
+            self._unsaved[key_of(tenant, id)] = tenant, id
+            if len(own) > MOST:
+                self._drop_oldest(tenant)
+            elif self._many > MOST_IN_ALL:
+                self._drop_oldest(max(self._entries, key=lambda each: len(self._entries[each])))
+
+    def _drop_oldest(self, tenant: str | None) -> None:
+        oldest, _ = self._entries[tenant].popitem(last=False)
+        self._many -= 1
+        self._unsaved[key_of(tenant, oldest)] = tenant, oldest
+
+    def note_outcome(self, tenant: str | None, outcome: Outcome[Any], turn_id: str | None = None) -> None:
+        """Count the escalation of a call of the daemon's own, if it was escalated."""
+        fault = outcome.fault
+        if outcome.escalated and fault is not None:
+            said = {"code": fault.code.value, "category": fault.category, "error": fault.message}
+            more = {"attempts": outcome.attempts, "call_id": str(outcome.id), "turn_id": turn_id}
+            self.note(tenant, outcome.tool, {**said, **more})
+
+    def entries(self, tenant: str | None, tool: str | None, *, acknowledged: bool | None) -> list[Entry]:
+        """List entries, latest first: those of a tenant, or all of them."""
+        with self._lock:
+            chosen = self._entries.values() if tenant is None else [self._entries.get(tenant, OrderedDict())]
+            found = [entry for own in chosen for entry in own.values()]
+        wanted = [
+            entry
+            for entry in found
+            if tool in (None, entry["tool"]) and acknowledged in (None, entry["acknowledged"] is not None)
+        ]
+        return sorted(wanted, key=lambda entry: float(entry["last"]), reverse=True)
+
+    def acknowledge(self, id: str, tenant: str | None, by: str, note: str) -> Entry | None:
+        """Acknowledge an entry; None if there is none, or it is of another tenant than the given one."""
+        with self._lock:
+            for owner, own in self._entries.items():
+                if id in own and tenant in (None, owner):
+                    made = own[id] = {**own[id], "acknowledged": {"by": by, "at": self._wall(), "note": note}}
+                    self._unsaved[key_of(owner, id)] = owner, id
+                    return made
+        return None
+
+    def save(self) -> None:
+        """Put everything that has changed into the store."""
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, {}
+            changed = [(key, self._entries[owner].get(id)) for key, (owner, id) in unsaved.items()]
+        for key, entry in changed:
+            if entry is None:
+                self._store.delete("escalation", key)
+            else:
+                self._store.put("escalation", key, entry, ttl=KEPT_SECONDS)
+
+
+def _short(value: Any) -> str | int | float | None:
+    """Return a field of an event: runtimes elsewhere may send anything."""
+    if isinstance(value, str):
+        return value[:LONGEST]
+    return value if isinstance(value, int | float) else None
