@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import threading
@@ -13,7 +14,7 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 
 from failsoft import Runtime
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.recorder import Recorder, cut
+from failsoft.observe.recorder import BATCH, Recorder, cut
 from failsoft.observe.subscriptions import subscribe
 from failsoft.observe.success_runs import Run
 
@@ -242,6 +243,67 @@ def test_batching_resumes_after_the_last_subscriber_leaves() -> None:
     assert trace.limit == 0
     second()
     assert trace.limit == before > 0
+
+
+def test_calls_that_succeed_at_once_keep_few_records_pending() -> None:
+    rt = Runtime()
+
+    async def search() -> int:
+        return 1
+
+    @rt.tool(timeout=None)
+    def look() -> int:
+        return 2
+
+    guarded = rt.tool(search)
+    trace = rt._engine.log.trace
+
+    async def calls() -> int:
+        most = 0
+        for number in range(3 * BATCH):
+            await (rt.call(guarded) if number % 3 else guarded())
+            look()
+            most = max(most, len(trace.pending))
+            if number == BATCH // 2:
+                trace.drain()  # by a reader, between two looks
+        return most
+
+    assert BATCH // 2 <= asyncio.run(calls()) <= BATCH + 2
+
+
+def test_a_prompt_consumer_gets_each_event_although_many_may_be_pending() -> None:
+    rt = Runtime()
+    seen: list[Any] = []
+
+    @rt.tool(timeout=None)
+    def look() -> int:
+        return 2
+
+    for _ in range(3):
+        look()  # the next look at the pending records is now a batch away
+    leave = rt.subscribe(seen.append, inline=True)
+    look()
+    assert len(seen) == 1
+    leave()
+    look()
+    assert len(seen) == 1
+
+
+def test_a_prompt_consumer_that_comes_while_a_call_looks_is_not_forgotten() -> None:
+    trace = still()
+    seen: list[Any] = []
+
+    class Interrupted(list[Any]):
+        def __len__(self) -> int:
+            if not seen:
+                seen.append("attached")
+                subscribe(trace, seen.append)
+            return super().__len__()
+
+    trace.pending = Interrupted()
+    trace.drain_if_many(7)
+    assert trace.limit == 0
+    assert trace.due == 0
 
 
 @pytest.mark.parametrize("others", [[], [("CallSucceeded", 4.0, "book", 9, None, 3.0)]])

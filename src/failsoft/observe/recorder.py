@@ -63,6 +63,7 @@ class Recorder:
         self.pending: list[Raw] = []
         self.record = self.pending.append
         self.limit = BATCH  # drain when more records are pending; 0 while there are prompt deliveries
+        self.due = 0  # the fast path's calls with this number or a higher one look whether many records are pending
         self.numbers = count(1)  # for calls without an id
         self.number = self.numbers.__next__
         self._ring: deque[Batch] = deque()
@@ -156,7 +157,7 @@ class Recorder:
         with self._lock:
             if prompt:
                 self._prompt = [*self._prompt, delivery]
-                self.limit = 0
+                self.limit = self.due = 0
             else:
                 self._lazy = [*self._lazy, delivery]
 
@@ -189,6 +190,19 @@ class Recorder:
             outermost = self._drain()
         if outermost:
             self._wait()
+
+    def drain_if_many(self, number: int) -> None:
+        """Drain if many records are pending. ``number`` is that of the call that looks; the next one looks when there may be.
+
+        Comparing numbers that are there anyway saves each call ``len``, which makes an integer.
+        """
+        pending = len(self.pending)
+        if pending > self.limit:
+            self.drain()
+            pending = 0
+        self.due = number + BATCH - pending
+        if not self.limit:  # a prompt delivery may have been attached in the middle
+            self.due = 0
 
     def _drain(self) -> bool:
         """Hand out the pending records; False if this thread is draining already. The lock is held."""

@@ -74,8 +74,8 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                     end_inner_attempt(trace, tool, box, ended)
                 else:  # FAST: ``record_success`` in place saves 2,600 of 18,800 instructions.
                     pending.append((success, ended, tool_id, id, None, started))
-                    if len(pending) > trace.limit:
-                        trace.drain()
+                    if id >= trace.due:
+                        trace.drain_if_many(id)
                 return succeed(id, tool_id, value, 1, taken, label)
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)

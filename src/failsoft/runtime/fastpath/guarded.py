@@ -36,8 +36,9 @@ NO_KWARGS: dict[str, Any] = {}  # shared: a call's arguments are never changed
 
 def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     """Return the guarded function of a tool."""
-    make = _guard_careful if tool.kind == "async" and tool.safe_to_repeat is False else _MAKERS[tool.kind]
-    made = make(rt, tool)
+    careful = tool.safe_to_repeat is False or (tool.kind == "sync" and math.isfinite(tool.timeout))
+    makers = _CAREFUL_MAKERS if careful else _MAKERS
+    made = makers[tool.kind](rt, tool)
     if hasattr(tool.fn, "__name__"):
         functools.update_wrapper(made, tool.fn)
     else:
@@ -93,8 +94,8 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                     end_inner_attempt(trace, tool, box, ended)
                 else:  # FAST: ``record_success`` in place saves 2,500 of 12,400 instructions.
                     pending.append((success, ended, tool.id, id, None, started))
-                    if len(pending) > trace.limit:
-                        trace.drain()
+                    if id >= trace.due:
+                        trace.drain_if_many(id)
                 return value
             call = call_of(box)
             rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
@@ -104,7 +105,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     return guarded
 
 
-def _guard_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
+def _guard_async_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     """Guard a tool that must not be repeated: its call has to know whether an inner call has acted."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -126,27 +127,25 @@ def _unwrap(tool: Tool, outcome: Outcome[Any]) -> Any:
 def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
     fn, tool_id, site, success = tool.fn, tool.id, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
-    simple = math.isinf(tool.timeout) and tool.safe_to_repeat is not False
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket, outer = tool.closed_ticket, scope()
-        if ticket is None or not simple or (outer is not None and not (type(outer) is list and tool.only_reads)):
+        if ticket is None or (outer is not None and not (type(outer) is list and tool.only_reads)):
             cached = tool.cached_refusal
             if cached is not None and outer is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
                 raise CircuitOpen(refused)
             return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
-        started, id, token = now(), next(numbers), None
+        started, id = now(), next(numbers)
         box: LightAttempt = [None, id, started, site, args, kwargs, outer]
         try:
             try:
                 token = enter(box)
                 # FAST: an attempt in place saves 39,000 of 46,800 instructions.
                 value = fn(*args, **kwargs) if kwargs else fn(*args)
-            finally:
-                if token is not None:
-                    reset(token)
-                else:  # interrupted after the scope was set, and before the token was stored
-                    enter(outer)
+            except BaseException:
+                enter(outer)  # not ``reset``: an interrupt may have come before the token was stored
+                raise
+            reset(token)
         except Exception as error:
             call = call_of(box)
             first = error_result(rt, call, started, error, entered=False)
@@ -161,12 +160,24 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                     end_inner_attempt(trace, tool, box, ended)
                 else:  # FAST: ``record_success`` in place saves 2,500 of 9,600 instructions.
                     pending.append((success, ended, tool_id, id, None, started))
-                    if len(pending) > trace.limit:
-                        trace.drain()
+                    if id >= trace.due:
+                        trace.drain_if_many(id)
                 return value
             call = call_of(box)
             first = value_result(rt, call, started, ended, value)
         return rt.runner.drive_blocking(call, first, ticket).unwrap()
+
+    return guarded
+
+
+def _guard_sync_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
+    """Guard a blocking tool that must not be repeated, or that has a deadline and so needs an OS thread."""
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        cached = tool.cached_refusal
+        if cached is not None and scope() is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
+            raise CircuitOpen(refused)
+        return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
 
     return guarded
 
@@ -205,3 +216,4 @@ _MAKERS: dict[str, Callable[[FastServices, Tool], Callable[..., Any]]] = {
     "async stream": _guard_async_stream,
     "stream": _guard_stream,
 }
+_CAREFUL_MAKERS = {**_MAKERS, "async": _guard_async_careful, "sync": _guard_sync_careful}
