@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import NoOpTracerProvider
 
 from failsoft import FailsoftError, Runtime
+from failsoft.client import Client
 from failsoft.observe.sinks.log import flush as flush_log
+from failsoft.otel import OpenTelemetry
 from failsoft.surfaces.cli import cli
 
 
@@ -290,3 +296,111 @@ def test_commands(
     assert wrong in said
     assert right in said
     assert not (tmp_path / "nowhere.json").exists()
+
+
+# --- turns, reports and threads -----------------------------------------------------------------------------------------
+
+
+def turn_with(body: Callable[[Any], Any]) -> Callable[[], Any]:
+    async def mistake() -> None:
+        rt = Runtime()
+        rt.add(search)
+        async with rt.turn() as turn:
+            made = body(turn)
+            if asyncio.iscoroutine(made):
+                await made
+
+    return mistake
+
+
+async def hand_over_a_task(turn: Any) -> None:
+    turn.call("search", {"city": asyncio.ensure_future(asyncio.sleep(0))})
+
+
+async def reported(look: Callable[[Any, Any], Any]) -> None:
+    rt = Runtime()
+    rt.add(search)
+    async with rt.turn() as turn:
+        handle = turn.call("search", id="flights")
+    look(turn.report, handle)
+
+
+TURNS: list[tuple[Callable[[], Any], str, str]] = [
+    (turn_with(hand_over_a_task), "an argument is a Task, not its result", "write await before it"),
+    (turn_with(lambda turn: turn.call("search", id="")), "id: '' is empty", "write one, or leave it out"),
+    (turn_with(lambda turn: turn.call("search", depends_on=None)), "write a list of handles or ids", "depends_on=[…]"),
+    (lambda: reported(lambda report, _: report.results["flihgts"]), "there is no result of call", "did you mean flights?"),
+    (lambda: reported(lambda report, handle: report.results[handle]), "there is no result of call", "write handle.id"),
+    (lambda: reported(lambda report, handle: report.outcomes[handle]), "are found by id", "write handle.id, 'flights'"),
+    (lambda: reported(lambda report, _: report.failures["flights"]), "there is no such outcome of call 'flights'", ""),
+    (lambda: Runtime().metrics("search")["error_cuont"], "there is no metric", "did you mean error_count?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "wrong", "right"), TURNS, ids=[f"{wrong}-{right}" for _, wrong, right in TURNS])
+def test_turns_and_reports(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert wrong in said
+    assert right in said
+
+
+def test_results_are_mappings_as_before() -> None:
+    def look(report: Any, _: Any) -> None:
+        assert report.results == {"flights": "Paris"}
+        assert json.dumps(report.results) == '{"flights": "Paris"}'
+        assert repr(report.results) == "{'flights': 'Paris'}"
+        assert pickle.loads(pickle.dumps(report.results)) == report.results
+        assert report.results.get("hotels") is None
+
+    asyncio.run(reported(look))
+
+
+def test_a_default_that_nothing_uses(caplog: pytest.LogCaptureFixture) -> None:
+    plain = turn_with(lambda turn: turn.call("search", {"city": "x"}, defaults={"city": "Rome"}))
+    assert "search: defaults: no other call fills 'city' here" in warned(plain, caplog)
+
+
+def test_a_default_that_may_be_used_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    nested = turn_with(lambda turn: turn.call("search", {"city": [turn.call("search")]}, defaults={"city": "Rome"}))
+    assert "no other call fills" not in warned(nested, caplog)
+
+
+# --- frameworks, telemetry and the daemon's client ----------------------------------------------------------------------
+
+
+class FrameworkTool:
+    name = "search"
+    description = "Search " * 100
+
+
+CLIENTS: list[tuple[Callable[[], Any], str, str]] = [
+    (lambda: Runtime().tool(FrameworkTool()), "is not callable", "decorate the function first"),  # type: ignore[type-var]
+    (lambda: Client("http://localhost:1", token="t", timeout=3), "timeout: 3 has no unit", 'write "3s"'),  # type: ignore[arg-type]
+    (lambda: Client("http://localhost:1", token="t").decide("x"), "expected an ErrorReport, got str", "report_error"),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "wrong", "right"), CLIENTS, ids=[wrong for _, wrong, _ in CLIENTS])
+def test_frameworks_and_clients(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert wrong in said
+    assert right in said
+
+
+def observed(**options: Any) -> Callable[[], Any]:
+    async def calls() -> None:
+        rt = Runtime(instruments=[OpenTelemetry(**options)])
+        rt.add(search)
+        await rt.call("search")
+        await rt.call("search")
+
+    return calls
+
+
+def test_opentelemetry_without_a_provider(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = {"tracer_provider": NoOpTracerProvider(), "meter_provider": NoOpMeterProvider()}
+    assert warned(observed(**nowhere), caplog).count("no SDK is set up, so spans and metrics go nowhere") == 1
+    caplog.clear()
+    assert "go nowhere" not in warned(observed(**nowhere | {"tracer_provider": TracerProvider()}), caplog)
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert "go nowhere" not in warned(observed(**nowhere), caplog)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.classify.nested import find_origin
+from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -39,6 +40,18 @@ class Escalation(NamedTuple):
             "fault": None if self.fault is None else self.fault.to_dict(),
             "explanation": self.explanation.to_dict(),
         }
+
+
+class CallResults(Named[Any]):
+    """The values of a turn's calls, by call id."""
+
+    what = "result of call"
+
+
+class CallOutcomes(Named[Outcome[Any]]):
+    """Some of a turn's outcomes, by call id."""
+
+    what = "such outcome of call"
 
 
 class TurnReport:
@@ -79,8 +92,8 @@ class TurnReport:
     def results(self) -> dict[str, Any]:
         """The values of the calls that succeeded."""
         if self._results is not None:
-            return dict(self._results)
-        return {id: outcome.value for id, outcome in self.outcomes.items() if outcome.status == "succeeded"}
+            return CallResults(self._results)
+        return CallResults((id, one.value) for id, one in self.outcomes.items() if one.status == "succeeded")
 
     @property
     def failures(self) -> dict[str, Outcome[Any]]:
@@ -150,7 +163,7 @@ class TurnReport:
         }
 
     def _having(self, *statuses: str) -> dict[str, Outcome[Any]]:
-        return {id: outcome for id, outcome in self.outcomes.items() if outcome.status in statuses}
+        return CallOutcomes((id, outcome) for id, outcome in self.outcomes.items() if outcome.status in statuses)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = {

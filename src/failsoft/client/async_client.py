@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from failsoft.client import answers, requests
-from failsoft.client.connection import find_token, http_options, read_address, send_async
+from failsoft.client.connection import find_token, http_options, read_address, read_timeout, send_async
 from failsoft.client.event_stream import EventMessages, stream_headers
 from failsoft.client.requests import Advice, Asked, Circuit, EscalationState, Status, Verdict
-from failsoft.core.model.durations import seconds
 
 if TYPE_CHECKING:
     import httpx
@@ -37,7 +36,7 @@ class AsyncClient:
         import httpx
 
         self.address = read_address(url, "AsyncClient")
-        self._timeout = seconds(timeout)
+        self._timeout = read_timeout(timeout)
         options = http_options(self.address, find_token(token), self._timeout)
         self._http = httpx.AsyncClient(**options, transport=transport)
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from failsoft.client import answers, requests
-from failsoft.client.connection import find_token, http_options, read_address, send
+from failsoft.client.connection import find_token, http_options, read_address, read_timeout, send
 from failsoft.client.deadlines import limit_requests
 from failsoft.client.event_stream import EventMessages, stream_headers
 from failsoft.client.requests import Advice, Asked, Circuit, EscalationState, Status, Verdict
-from failsoft.core.model.durations import seconds
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +37,7 @@ class Client:
         import httpx
 
         self.address = read_address(url, "Client")
-        self._timeout = seconds(timeout)
+        self._timeout = read_timeout(timeout)
         options = http_options(self.address, find_token(token), self._timeout)
         self._http = limit_requests(httpx.Client(**options, transport=transport))
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from failsoft.client.deadlines import within
+from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import FailsoftError, ManifestError
 
@@ -89,6 +90,14 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def read_timeout(timeout: Duration) -> float:
+    """Read the option ``timeout`` of a client, in seconds."""
+    try:
+        return seconds(timeout)
+    except ValueError as error:
+        raise ManifestError(f"timeout: {error}") from None
 
 
 def find_token(given: str | None) -> str:

@@ -21,9 +21,16 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
+from failsoft.client.connection import (
+    DaemonError,
+    DaemonUnavailable,
+    find_token,
+    http_options,
+    read_address,
+    read_timeout,
+    send,
+)
 from failsoft.client.deadlines import limit_requests
-from failsoft.core.model.durations import seconds
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.options import BreakerOptions
 from failsoft.core.model.outcome import Decision
@@ -53,7 +60,7 @@ class RemoteHandler:
 
     def __init__(self, url: str, *, token: str | None = None, timeout: Duration = "100ms") -> None:
         self.address = read_address(url, "error_handler")
-        self.timeout = seconds(timeout)
+        self.timeout = read_timeout(timeout)
         self._token = find_token(token)
         self._options = http_options(self.address, self._token, self.timeout)  # httpx is missing: say so now
         self._lock = threading.Lock()

@@ -93,6 +93,8 @@ def _given(values: Mapping[str, object]) -> dict[str, Any]:
 
 def report_of(report: ErrorReport) -> Asked:
     """Ask for a decision about a complete report."""
+    if not isinstance(report, ErrorReport):
+        raise TypeError(f"expected an ErrorReport, got {type(report).__name__}: report_error(tool, error) takes less")
     return Asked("POST", "/v1/errors", {"report": plain(report.to_dict())})
 
 

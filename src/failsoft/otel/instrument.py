@@ -10,11 +10,13 @@ Rules
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import propagate, trace
+from opentelemetry import metrics, propagate, trace
 from opentelemetry.context import attach, get_current
 from opentelemetry.trace import Link, Status, StatusCode
 
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
     from failsoft.observe.subscriptions import EventSink
 
+log = logging.getLogger("failsoft")
+
+_API = ("opentelemetry.trace", "opentelemetry.metrics")  # providers of the API alone do nothing
 _NANO = 1_000_000_000
 
 
@@ -64,6 +69,7 @@ class OpenTelemetry(Instrument):
         self._meter_provider = meter_provider
         self._records_arguments = record_arguments
         self._records_results = record_results
+        self._is_heard = False  # True once a provider of the SDK was seen, or its lack was logged
 
     def sink(self, metrics: MetricReader) -> EventSink:
         return MetricSink(self._meter_provider, metrics)
@@ -71,6 +77,7 @@ class OpenTelemetry(Instrument):
     # -- turns -------------------------------------------------------------------------------------------------------
 
     def turn(self, turn: TurnInfo) -> Manager | None:
+        self._warn_without_sdk()
         around = get_current()
         attributes = {names.TURN_ID: turn.id, names.CONVERSATION: turn.thread, names.TENANT: turn.tenant}
         span = self._tracer.start(names.TURN, around, without_none(attributes))
@@ -82,6 +89,7 @@ class OpenTelemetry(Instrument):
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def call(self, call: CallInfo) -> Manager | None:
+        self._warn_without_sdk()
         found = find_framework_span(call)
         if found is not None:
             told = {names.CALL_ID: call.id, names.TURN_ID: call.turn_id, names.TOOL_ARGUMENTS: self._arguments(call)}
@@ -96,6 +104,21 @@ class OpenTelemetry(Instrument):
             spans = CallSpans(self._tracer, made, trace.set_span_in_context(made), own=True)
         call.notes[self] = spans
         return _CallScope(call, spans, records_result=self._records_results)
+
+    def _warn_without_sdk(self) -> None:
+        """Log once that spans and metrics go nowhere, because the application has set up no provider."""
+        if self._is_heard:
+            return
+        self._is_heard = True
+        tracing = trace.get_tracer_provider() if self._tracer.provider is None else self._tracer.provider
+        metering = metrics.get_meter_provider() if self._meter_provider is None else self._meter_provider
+        switched_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+        of_the_api = all(type(each).__module__.startswith(_API) for each in (tracing, metering))
+        if of_the_api and not switched_off:
+            log.warning(
+                "OpenTelemetry(): no SDK is set up, so spans and metrics go nowhere: call trace.set_tracer_provider(…) before the "
+                "first call, or give OpenTelemetry(tracer_provider=…)"
+            )
 
     def _start_call(self, call: CallInfo) -> Span | None:
         context, links = self._parent_of(call)

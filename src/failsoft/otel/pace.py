@@ -41,7 +41,7 @@ class Tracer:
     """Starts and ends spans of a provider; without a provider, of the global one."""
 
     def __init__(self, provider: TracerProvider | None) -> None:
-        self._provider = provider
+        self.provider = provider
         self._tracer = trace.get_tracer(names.SCOPE, __version__, provider)
         self._pace = IN_PLACE
         self._known: tuple[Any, Any] = (None, None)  # the provider and its processors that the pace holds for
@@ -77,7 +77,7 @@ class Tracer:
         self._ending.put(ended)
 
     def _find_pace(self) -> Pace:
-        provider = trace.get_tracer_provider() if self._provider is None else self._provider
+        provider = trace.get_tracer_provider() if self.provider is None else self.provider
         if provider is not self._known[0] or processors_of(provider) is not self._known[1]:
             processors, self._pace = find_pace(provider)
             self._known = provider, processors

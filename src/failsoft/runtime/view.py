@@ -14,6 +14,7 @@ from failsoft.config.settings import (
     require_sink,
 )
 from failsoft.core.model.durations import Duration
+from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
 from failsoft.observe import subscriptions
 from failsoft.observe.delivery import CAPACITY
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 
 VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
 DEFAULT_INTERVAL = "500ms"  # between batches for a sink
+
+
+class NamedMetrics(Named[Any]):
+    """The metrics of a tool, by name."""
+
+    what = "metric"
 
 
 class RuntimeView:
@@ -92,7 +99,7 @@ class RuntimeView:
         found = services.toolbox.find(tool_id)
         if not (found.is_known or found.id in self._settings.tools or services.log.trace.has_metrics(found.id)):
             services.toolbox.warn_of_typo(found.id, always=True)
-        return services.log.trace.metrics(found.id).as_dict()
+        return NamedMetrics(services.log.trace.metrics(found.id).as_dict())
 
     def samples(self) -> list[Sample]:
         """All metrics of all tools with their labels, for an exporter: as the [series](metrics.md#series) of Prometheus.

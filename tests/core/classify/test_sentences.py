@@ -60,3 +60,12 @@ def test_snorm_signals(text: str, category: str) -> None:
 def test_unknown_is_transient() -> None:
     fault = classify("the frobnicator said hello")
     assert (fault.classification, fault.code, fault.effect) == ("transient", Code.UNKNOWN, "unknown")
+
+
+@pytest.mark.parametrize(
+    "text", ["Data loss or corruption", "Data corruption detected in block 7", "data loss in transit"]
+)
+def test_lost_and_corrupted_data(text: str) -> None:
+    """S-layers: "Data loss or corruption" may be repeated."""
+    fault = classify(text)
+    assert (fault.code, fault.classification, fault.effect) == (Code.DATA_LOSS, "transient", "unknown")

@@ -211,8 +211,8 @@ def reach(value: Any, path: tuple[str | int, ...]) -> Any:
             there = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path[: number + 1])
             known = [key for key in value if isinstance(key, str)] if isinstance(value, Mapping) else ()
             hint = did_you_mean(str(step), known)
-            if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-                hint = f": it is a list of {len(value)}" + (f", write [{step}]" if str(step).isdecimal() else "")
+            if isinstance(step, str) and isinstance(value, list | tuple):
+                hint = f": it is a list of {len(value)}" + (f", write [{step}]" if step.isdecimal() else "")
             raise LookupError(f"has no {there}{hint}") from None
     return value
 

@@ -371,7 +371,10 @@ def kind_of(fn: Callable[..., Any]) -> ToolKind:
         raise ManifestError(f"{target!r}: put @staticmethod or @classmethod outside of the tool decorator")
     if not callable(target):
         named = f"; if it is the tool's name, write id={fn!r}" if isinstance(fn, str) else ""
-        raise ManifestError(f"{fn!r} is not callable: a tool is a function, a method or an object with __call__{named}")
+        if hasattr(fn, "name") and hasattr(fn, "description"):
+            named = "; of a framework's tool, decorate the function first and make that tool of the result"
+        what = f"{fn!r:.80}"
+        raise ManifestError(f"{what} is not callable: a tool is a function, a method or an object with __call__{named}")
     if not (inspect.isroutine(target) or inspect.isclass(target)):
         target = type(target).__call__
     if inspect.iscoroutinefunction(target):

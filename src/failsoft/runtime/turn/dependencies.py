@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
 from typing import Any, NamedTuple, NoReturn
@@ -12,7 +13,7 @@ from failsoft.errors import TurnError
 from failsoft.runtime.turn.handle import NO_ARGUMENTS, SHOWN, Handle, HandleScheduler
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
-_MISUSES = (CoroutineType, MethodType, Outcome, set, frozenset)
+_MISUSES = (CoroutineType, MethodType, Outcome, asyncio.Future, set, frozenset)
 DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
@@ -24,7 +25,7 @@ def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> 
     scheduler = handle.scheduler
     if scheduler.shown:
         _refuse_text(handle.arguments)
-    if type(depends_on) is not list and isinstance(depends_on, str | Handle):
+    if type(depends_on) is not list and isinstance(depends_on, str | Handle | None):
         raise TurnError("depends_on: write a list of handles or ids, also for one: depends_on=[…]")
     needs = []
     known = True
@@ -186,6 +187,8 @@ def _refuse_misuse(value: Any) -> None:
         raise TurnError(f"an argument is the coroutine {name}: write await before it, or pass the call's handle")
     if isinstance(value, Outcome):
         raise TurnError(f"an argument is the Outcome of {value.id!r}: pass outcome.value, or the call's handle")
+    if isinstance(value, asyncio.Future):
+        raise TurnError(f"an argument is a {type(value).__name__}, not its result: write await before it")
     if isinstance(value, MethodType):
         if isinstance(value.__self__, Handle):
             raise TurnError(f"an argument is the method {value.__name__} of a handle: pass the handle itself")

@@ -267,6 +267,8 @@ class Outcomes(Mapping[str, Outcome[Any]]):
         self._handles = handles
 
     def __getitem__(self, id: str) -> Outcome[Any]:
+        if isinstance(id, Handle):
+            raise TurnError(f"outcomes and results are found by id: write handle.id, {id.id!r}")
         if id not in self._handles and isinstance(id, str):
             id = mask_id(id)
         if id not in self._handles:

@@ -138,8 +138,8 @@ class Turn(TurnState):
         if id is None:
             id = self.new_id(found.id)
         else:
-            if not isinstance(id, str):
-                require_text_names(found.id, id=id)
+            if not (isinstance(id, str) and id):
+                _refuse_id(found.id, id)
             id = mask_id(id)
             self.given.add(id)
         handle: Handle[Any] = Handle(self.scheduler, id, found, given)
@@ -284,6 +284,11 @@ class Turn(TurnState):
         refuse_handles(defaults)
         if defaults and (wrong := handle.tool.unknown_arguments(defaults)):
             raise TurnError(f"defaults: {handle.tool.id} has no parameter {wrong}")
+        filled = {name for names in handle.fills.values() for name in names}
+        for name in (defaults or {}).keys() - filled:
+            Outcome._on_misuse(
+                handle.tool.id, f"defaults: no other call fills {name!r:.80} here, so the default is never used"
+            )
         if not (required is None or isinstance(required, bool)):
             raise TurnError(f"required: {required!r:.80} is neither true nor false")
         refuse_lost_key(handle.tool.options, idempotency_key)
@@ -407,6 +412,11 @@ class Turn(TurnState):
         if self.services.judgement.memory is not None:
             self.services.judgement.memory.save()
         self.acknowledged = await writer.acknowledge(self._events)
+
+
+def _refuse_id(tool: str, id: object) -> NoReturn:
+    require_text_names(tool, id=id)
+    raise TurnError(f"{tool}: id: '' is empty: write one, or leave it out")
 
 
 def _limit(timeout: Duration | None) -> float | None:

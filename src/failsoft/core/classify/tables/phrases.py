@@ -128,10 +128,10 @@ PHRASES: tuple[Phrase, ...] = (
     # --- the response was damaged in transit ---
     Phrase(
         "garbled answer",
-        "answ byte chun cont deco down http inco loss mess payl read repl resp stat",
+        "answ byte chun cont corr deco down http inco loss mess payl read repl resp stat",
         r"incomplete(?:d)? (?:chunked )?(?:read|body|encoding|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
-        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data loss\b|payload is not completed|total bytes expected|(?:response|answer|reply) (?:has|had|contained) no (?:body|data|content)|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data (?:loss|corruption)\b|payload is not completed|total bytes expected|(?:response|answer|reply) (?:has|had|contained) no (?:body|data|content)|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
         "garbled",
         firm=True,
     ),
