@@ -1,4 +1,4 @@
-"""Other people's tasks under faults: `make yardstick` replays public benchmarks and writes docs/yardstick.md.
+"""Public benchmarks under faults: `make yardstick` replays public benchmarks and writes docs/yardstick.md.
 
 - `benchmarks/` has one module per benchmark: its tasks, its gold calls, its own check. `fake` needs nothing installed.
 - `faults` is the table of faults, `injector` draws them and puts them between an executor and a benchmark's tools.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HEAD = """\
-# Other people's tasks under faults
+# Public benchmarks under faults
 
 <!-- written by `make yardstick`: do not edit -->
 

@@ -116,7 +116,7 @@ class Metrics:
             self.recover(fields["recovery_ms"])
 
     def count_retries(self, amount: int) -> None:
-        """Count transient errors, each of which a retry follows."""
+        """Count transient errors that are followed by a retry."""
         for name in ("error_count", "transient_error_count", "retry_count"):
             self.add(name, amount)
 

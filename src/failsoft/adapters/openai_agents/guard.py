@@ -44,7 +44,7 @@ Thread = Callable[[RunContextWrapper[Any]], str | None]
 
 
 class _PerObject:
-    """Values remembered per object, until it is freed. Objects are told apart by identity and need no hash."""
+    """Values remembered per object, until it is freed. Objects are compared by identity and need no hash."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[ref[Any], Any]] = {}

@@ -34,9 +34,9 @@ class ServerError(ReturnedFailure):
 
 
 class _Method:
-    """A method that holds although the server has one of its own in its ``__dict__``, as a patched server has.
+    """A method that overrides one in the server's own ``__dict__``, such as a patched method.
 
-    The method gets the server's own as its first argument.
+    It gets the server's method as its first argument.
     """
 
     def __init__(self, guarded: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""Warnings of ``failsoft check``: what is legal but probably a mistake, and what shows only in the whole manifest.
+"""Checks of a whole manifest for ``failsoft check``: errors between its parts, and legal but probable mistakes.
 
 Rules
 -----

@@ -184,7 +184,7 @@ def codes_of(subject: BaseException | str) -> list[str]:
 def leaves(group: BaseException) -> list[BaseException]:
     """Return the exceptions in a group that are not groups themselves, each group read once.
 
-    A group in the result was not read: there are too many of them, or it does not tell its members.
+    A group in the result was not read: there are too many of them, or its members cannot be read.
     """
     found: list[BaseException] = []
     links = [group]

@@ -3,8 +3,8 @@
 Rules
 -----
 - Status, codes, body, words and types all count, of an exception and of its causes.
-- No code and no words make a status harmless that leaves the effect open (500, 502, 504), or that may come after the
-  request was forwarded (507, 522).
+- A status that leaves the effect open (500, 502, 504), or that may come after the request was forwarded (507, 522), counts
+  whatever the code and the words say.
 - A body whose code or status is a success ("status": "captured") counts like such a status.
 - So do fields of a body ("charged": true), and a refusal at the end of a redirect: the redirect may have been the answer to
   the request that acted.

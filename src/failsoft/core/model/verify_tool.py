@@ -4,7 +4,7 @@
 
 Patterns
 --------
-- A mapping matches a mapping that has all its keys with matching values, and a list of which one item matches.
+- A mapping matches a mapping that has all its keys with matching values, and a list that has a matching item.
 - A list matches if one of its entries does. ``[]`` matches only an empty list.
 - ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches what is equal to it.
 - ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes, and the other

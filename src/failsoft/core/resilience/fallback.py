@@ -9,7 +9,7 @@ Rules
   twice in one call.
 - "Safe to repeat" covers only the tool itself: another tool does not know its idempotency key. Once a write may
   have acted, no other write follows in this call. A write is a tool that must not be repeated, has a key, or is
-  recognised as one. A tool of which nothing is known may have fallbacks.
+  recognised as one. A tool that nothing is known about may have fallbacks.
 - A tool named by a policy or a custom Error Handler comes first, listed or not. The rules on effects and on tools
   already tried apply to it too.
 """

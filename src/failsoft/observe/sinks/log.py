@@ -147,7 +147,7 @@ class _Counter:
         return True
 
     def due(self, now: float, *, everything: bool = False) -> list[tuple[int, float, Entry]]:
-        """The counts whose window is over: how many, in how many seconds, of which failure."""
+        """The counts whose window is over: the number, the seconds, and the failure."""
         found = []
         while self._seen:
             oldest = next(iter(self._seen))

@@ -1,4 +1,4 @@
-"""``failsoft ledger``: list, show, resolve and verify writes of which it is not known whether they happened."""
+"""``failsoft ledger``: list, show, resolve and verify writes with an unknown effect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRONG = frozenset({"verdict", "value", "state"})  # problems of the command its
 
 @click.group(short_help="List and resolve writes with an unknown effect.")
 def ledger() -> None:
-    """List and resolve writes of which it is not known whether they happened."""
+    """List and resolve writes with an unknown effect: they may have happened or not."""
 
 
 @ledger.command("list")

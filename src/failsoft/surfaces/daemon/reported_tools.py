@@ -149,7 +149,7 @@ class TriedTool:
     def __init__(self, began: float, cause: Family | None = None) -> None:
         self.attempts = Attempts()
         self.began = began
-        self.cause = cause  # the family of the error because of which the tool was used
+        self.cause = cause  # the family of the error that led to this tool
         self.family: Family | None = None  # of its latest error
         self.retried: tuple[Family, ...] = ()
         self.effect: Effect = "none"  # the worst of its attempts
@@ -216,7 +216,7 @@ class ReportBook:
         return [tool for tool in self._tools.get(tenant, {}).values() if tool.tool is None]
 
     def call(self, tenant: str | None, id: str | None, tool: str) -> ReportedCall:
-        """Return an open call, the least recent of which is forgotten when there are too many."""
+        """Return an open call. The least recent call is forgotten when there are too many."""
         if id is None:
             return ReportedCall(tool)
         key = tenant, id

@@ -60,7 +60,7 @@ GROUPS: tuple[Group[str], ...] = (
         },
     ),
     Group(
-        "errno(3): room and rights, somebody must act",
+        "errno(3): room and rights, a person must act",
         {
             "ENOSPC": "storage_full",
             "EDQUOT": "storage_full",

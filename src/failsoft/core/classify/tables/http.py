@@ -85,7 +85,7 @@ GROUPS: tuple[Group[int], ...] = (
         },
     ),
     Group(
-        "RFC 9110: a redirect that nobody followed leads to a login page or another address",
+        "RFC 9110: a redirect that was not followed leads to a login page or another address",
         {
             300: "wrong_place",
             301: "wrong_place",
