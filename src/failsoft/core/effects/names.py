@@ -12,7 +12,7 @@ ToolEffect = Literal["read", "write", "neither"]
 
 
 class Named(NamedTuple):
-    """What a name or a description shows, and the word that shows it."""
+    """The effect that a name or a description shows, and the word that shows it."""
 
     effect: ToolEffect
     reason: str

@@ -32,7 +32,7 @@ FOREIGN = "it has other content than events and is left as it is: name another f
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
-def is_foreign(path: Path) -> bool:
+def holds_other_data(path: Path) -> bool:
     """True for a file whose first line is not an event: appending events would spoil it."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -51,7 +51,7 @@ class TraceFile:
         self._name = path
         self._path = Path(path).absolute()  # the program may change its working directory
         self._complained = False
-        self._foreign = is_foreign(self._path)
+        self._foreign = holds_other_data(self._path)
         if self._foreign:
             self.complain(FOREIGN)
             return

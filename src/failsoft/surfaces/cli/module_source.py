@@ -1,4 +1,4 @@
-"""What the source of modules in this directory says about a manifest's functions. Nothing is imported."""
+"""Read the source of modules in this directory for facts about a manifest's functions. Nothing is imported."""
 
 from __future__ import annotations
 

@@ -57,9 +57,9 @@ def _open(manifest: str, trace: Path | None, store: str | None) -> Runtime:
     read(manifest)  # raises a clear error if it cannot be read
     check_address(store, to_write=True)
     if trace is not None:
-        from failsoft.observe.sinks.jsonl import FOREIGN, is_foreign
+        from failsoft.observe.sinks.jsonl import FOREIGN, holds_other_data
 
-        if is_foreign(trace):
+        if holds_other_data(trace):
             raise CommandError(f"--trace {trace}: {FOREIGN}")
         try:
             trace.open("a").close()
