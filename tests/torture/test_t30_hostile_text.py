@@ -16,6 +16,7 @@ from tests.torture.scale import FULL, times
 from failsoft import classify
 from failsoft.core.classify import cache
 from failsoft.core.redact import sanitise as redact
+from failsoft.core.redact import secret_names
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.error_family import fingerprint
 
@@ -91,6 +92,8 @@ HOSTILE = {
     "percent signs": ("", "%25", ""),
     "ampersands": ("", "&amp;", ""),
     "names": ("", "passwd:a,", ""),
+    "short names": ("", "pwd:a,", ""),
+    "names on lines": ("", "\rpwd:", ":^X.%"),
     "names and signs": ("", "key=&", ""),
     "opened quotes": ("", "“ ", ""),
     "opened brackets": ("", "password=({[", ""),
@@ -125,6 +128,15 @@ def test_t30_masking_is_not_repeated_for_each_name(name: str, monkeypatch: pytes
     monkeypatch.setattr(redact, "_mask", lambda text: rounds.append(text) or mask(text))
     sanitise(grown(HOSTILE[name], LONG - 100))
     assert len(rounds) <= 2
+
+
+def test_t30_names_beyond_any_message_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+    find = secret_names._find_secret
+    monkeypatch.setattr(secret_names, "_find_secret", lambda *args: judged.append(args) or find(*args))
+    text = "pwd:" + "a,pwd:" * 1_360
+    assert secret_names.find_named(text)[-1][1] == len(text)
+    assert len(judged) <= 300
 
 
 @pytest.mark.parametrize("piece", ["é passwd:a,", "clé=é;", "mot de passe é: password=é1x "])

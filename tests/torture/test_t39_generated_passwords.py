@@ -104,6 +104,15 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     "YAML with doubled quotes": lambda p: f"in config.yml:\n  user: app\n  password: '{double(p)}'\n  port: 5432",
     "SQL with identified by": lambda p: f"CREATE USER 'app'@'%' IDENTIFIED BY '{double(p)}';",
     "line of a configuration": lambda p: f"Bad directive: requirepass {json.dumps(p)}",
+    "curl --user": lambda p: f"curl --user={shlex.quote('app:' + p)} https://api.example.com failed",
+    "curl in a list": lambda p: f"{['curl', '-u', 'app:' + p, 'https://h']!r} failed",
+    "mongosh": lambda p: f"mongosh mongodb://db -u app -p {shlex.quote(p)} failed",
+    "sqlcmd": lambda p: f"sqlcmd -S db -U sa -P {shlex.quote(p)} -Q 'select 1' failed",
+    "parameter store": lambda p: f"aws ssm put-parameter --name /db/password --value {shlex.quote(p)} --type x failed",
+    "kubectl": lambda p: f"kubectl create secret generic db --from-literal=password={shlex.quote(p)} -n prod failed",
+    "terraform": lambda p: f"terraform apply -var={shlex.quote('db_password=' + p)} failed",
+    "helm": lambda p: f"helm install x y --set {shlex.quote('auth.password=' + p)} failed",
+    "Kubernetes": lambda p: f"env:\n- name: DB_PASSWORD\n  value: '{double(p)}'\n- name: X\n  value: y",
     "Basic": lambda p: json.dumps({"Authorization": f"Basic {b64encode(f'app:{p}'.encode()).decode()}"}),
 }
 
@@ -167,6 +176,22 @@ def test_t39_99_of_100_generated_passwords_are_masked_without_a_name(carrier: st
     passwords = make_passwords()
     seen = [password for password in passwords if survivors(sanitise(UNNAMED[carrier](password)), password)]
     assert len(seen) <= 0.01 * len(passwords) + 1, seen
+
+
+HARD = (  # a mixed quote and comma, words of letters and a dash, letters that end in a sign
+    "(M^Bu#]ga1wOu',\"=mu<wlAd|^JB8",
+    "(M^Bu#]ga1wOu\",'=mu<wlAd|^JB8",
+    "hPN-TfpBU-SJi",
+    "baAhAqRRpUJj*",
+    "xZbqKuWdNRpM!",
+)
+
+
+@pytest.mark.parametrize("password", HARD)
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_t39_no_hard_password_survives(carrier: str, password: str) -> None:
+    kept = survivors(sanitise(CARRIERS[carrier](password)), password) - survivors(CARRIERS[carrier](""), password)
+    assert kept == set()
 
 
 def test_t39_text_around_a_password_is_kept() -> None:

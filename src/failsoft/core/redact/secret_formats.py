@@ -192,13 +192,26 @@ _PREFIXED = (
     ("Supabase, PlanetScale", "sbp_ sb_secret_ pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.-]{10,}"),
     ("Vault", "hvs. hvb. hvr.", r"[\w-]{16,}"),
     ("Doppler", "dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit. dp.said.", r"[\w.-]{10,}"),
-    ("Databricks", "dapi", HEX + r"(?:-\d)?"),
-    ("1Password, Age", "ops_eyJ AGE-SECRET-KEY-1", ANY),
+    ("Databricks", "dapi dose dkea", HEX + r"(?:-\d)?"),
+    ("1Password, Age", "ops_eyJ AGE-SECRET-KEY-1 AGE-SECRET-KEY-PQ-1", ANY),
     ("Pulumi, Prefect, Infracost", "pul- pnu_ pnb_ ico-", MIX),
-    ("Grafana", "glsa_ glc_ eyJrIjoi", r"[\w=]{16,}"),
+    ("Grafana", "glsa_ glc_ eyJrIjoi", r"[\w+/=]{16,}"),
     ("Sentry", "sntrys_ sntryu_ sntrya_", r"[\w+/=-]{16,}"),
     ("New Relic, Dynatrace, PostHog", "NRAK- NRII- NRJS- NRRA- dt0c01. dt0s01. phx_ phc_", r"[\w.-]{10,}"),
     ("SonarQube, Snyk, Sourcegraph", "sqp_ squ_ sqa_ snyk_ sgp_", MIX),
+    ("Snyk", "snyk_uat. snyk_sat.", r"[\w.-]{16,}"),
+    (
+        "Honeycomb, Inngest, Rootly",
+        "hcaik_ hcamk_ hcxik_ hcxmk_ hcalk_ signkey-prod- signkey-test- rootly_",
+        r"(?=[a-z]{0,24}\d)[a-z0-9]{24,}",
+    ),
+    ("Composio, Trigger.dev, Val Town, Modal", "ak_ as- tr_prod_ tr_dev_ tr_stg_ vtwn_", rf"(?:{THREE}|{SPREAD})"),
+    ("Warp", "wk-1.", HEX),
+    ("AWS session token", "IQoJb3JpZ2luX2Vj FwoGZXIvYXdz", r"[\w+/=%-]{24,}"),
+    ("Adyen", "AQE", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{40,}-[\w+/=-]{16,}"),
+    ("PayPal", "A21AA", r"[\w-]{40,}"),
+    ("Confluent", "cflt", r"(?=[A-Za-z+/]{0,40}\d)[A-Za-z0-9+/]{56,}"),
+    ("Infisical", "st.", r"[0-9a-f]{24}\.[0-9a-f]{32}\.[0-9a-f]{16,}"),
     ("Buildkite, CircleCI, JFrog", "bkua_ CCIPAT_ CCIPRJ_ AKCp cmVmdGtu", MIX),
     ("Linear, Notion", "lin_api_ lin_oauth_ secret_ ntn_", MIX),
     ("Postman, Frame.io, Figma, Contentful, Typeform", "PMAK- fio-u- figd_ figo_ CFPAT- tfp_", ANY),
@@ -209,7 +222,7 @@ _PREFIXED = (
         UUID,
     ),
     ("Mapbox", "sk.eyJ", r"[\w.-]{16,}"),
-    ("Dropbox", "sl.", r"(?=[\w-]{0,80}\d)[\w-]{60,}"),
+    ("Dropbox", "sl. sl.u.", r"(?=[\w-]{0,80}\d)[\w-]{60,}"),
     ("Alibaba, Tencent", "LTAI AKID", r"(?:(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{12,}|[A-Za-z0-9]{28,})"),
     ("Adafruit, ReadMe, Duffel", "aio_ rdme_ duffel_live_ duffel_test_", MIX),
     ("Twilio", "AC SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
@@ -236,7 +249,11 @@ _PREFIXED = (
 
 _MARKED = (
     Format("private key (base64 of a PEM)", ("LS0tLS1CRUdJ",), r"LS0tLS1CRUdJ[\w+/=]{8,}"),
-    Format("JWT", ("eyJ",), _START + r"eyJ[\w-]{8,400}+\.[\w-]{6,}(?:\.[\w-]*){0,3}" + _WRAPPED),
+    Format(
+        "JWT",
+        ("eyJ",),
+        _START + r"eyJ[\w-]{8,400}+\.(?:[\w-]{6,}(?:\.[\w-]*){0,3}|\.[\w-]{12,}(?:\.[\w-]*){0,2})" + _WRAPPED,
+    ),
     Format(
         "AWS access key, and the secret beside it",
         ("AKIA", "ASIA", "ABIA", "ACCA"),
@@ -248,6 +265,8 @@ _MARKED = (
     Format("Teams webhook", ("webhook.office.com",), r"(webhook\.office\.com/)[\w@/-]+"),
     Format("Azure client secret", ("8Q~",), r"[\w.~-]{3}8Q~[\w.~-]{24,}"),
     Format("Terraform Cloud", (".atlasv1.",), r"[A-Za-z0-9]{1,14}\.atlasv1\.[\w-]{8,}"),
+    Format("New Relic license", ("FFFFNRAL",), _START + r"(?:eu\d\dxx)?[0-9a-f]{28,36}FFFFNRAL"),
+    Format("Azure DevOps", ("AZDO",), _START + r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
     Format("Cloudflare origin", ("v1.0-",), r"v1\.0-[0-9a-f]{16,}[\w-]*"),
     Format(
         "password hash",
@@ -257,8 +276,8 @@ _MARKED = (
     ),
 )
 
-# A value on a command line: a quote ends it only if something else begins there.
-_REST = r"(?:[^\s\"']|[\"'](?![)\]},;:.]{0,4}(?:\s|\Z)|,\s?[\"']))+"
+# A value on a command line: a quote ends it only if something else begins there, after the same quote or a blank.
+_REST = r"(?:[^\s\"']|[\"'](?![)\]},;:.]{0,4}(?:\s|\Z)|,\s[\"']|(?<='),'|(?<=\"),\"))+"
 _KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|session|shared|signing|storage)[ _-]?key"
 _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
@@ -292,7 +311,12 @@ SHAPES = (
         r"(://[^\s/?#:@\"'<>\[\]]{0,128}:)(?!\d{2,5}/(?:[\w.~%@?#\"'-]|\s|$)|\d{2,5}[?#](?!\S{0,200}@)|\d{1,5}(?:\s|$|[,;)\]}\"'<>](?!\S{0,200}@)))"
         r"(?:\S(?:(?!://|\?[a-z_]{2,40}=[\w%]|([\"'])[,:]\s?\2)\S){0,200}(?=@)|[^\s/?#@\"'<>*]{4,200}+\Z)",
     ),
-    Format("key as user in a URL", ("@",), r"(://)(?=[A-Za-z_-]{0,60}\d)[\w-]{20,200}+(?=@|:[^\s/@]{0,64}@)", ("://",)),
+    Format(
+        "key as user in a URL",
+        ("@",),
+        r"(://)(?=[A-Za-z_-]{0,60}\d|[\w-]{0,60}%)(?:[\w-]|%[\dA-Fa-f]{2}){20,200}+(?=@|:[^\s/@]{0,64}@)",
+        ("://",),
+    ),
     Format(
         "MySQL address",
         ("@",),
@@ -451,8 +475,13 @@ WORDS = (
     Format("Telegram bot", (":",), r"\d(?<!\d.)\d{5,11}:(?=[A-Za-z_-]{0,34}\d)[\w-]{30,}"),
     Format("Discord bot", (".",), rf"[MNO](?<={_START}.)" + r"[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{20,}"),
     Format("Airtable", ("pat",), rf"pat(?<={_START}pat)" + r"[A-Za-z0-9]{14}\.[0-9a-f]{16,}"),
-    Format("Asana", tuple(f"{digit}/" for digit in range(10)), r"\d(?<![\d/].)/\d{12,20}:[0-9a-f]{16,}"),
+    Format(
+        "Asana",
+        tuple(f"{digit}/" for digit in range(10)),
+        r"\d(?<!\d.)(?:/\d{12,20})?(?:(?<=\d{12})|(?<!/.))/\d{12,20}:[0-9a-f]{16,}",
+    ),
     Format("Mailchimp", tuple(f"-us{digit}" for digit in range(10)), _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
+    Format("Mailgun", ("-",), r"[0-9a-f]{32}(?<![0-9a-f]{33})-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"),
     Format("Vault, old", ("s.",), r"s(?<![\w.].)\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
 )
 

@@ -13,6 +13,7 @@ Rules
 - Two adjacent quoted words may be a name and its value, or two names. The second is masked if it may be a secret.
 - The value of any other key (``FERNET_KEY``, ``x-rapidapi-key``) is a secret if it can be nothing else. Lookup keys
   (``cache_key``) and public keys are not secrets.
+- A text with more names of secrets than any message is masked after the last of them, so that no text takes long.
 - These are not secrets: an empty value (``null``, ``***``), a type, a call, and a sentence: "password: must be changed".
 - A quoted value ends at the same quote after the same number of backslashes; more backslashes mean an inner quote.
   Without a closing quote it ends with the line. A YAML block ends with its indentation.
@@ -89,6 +90,7 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
     (?P<sign> :[ ]?[a-z][\w.\[\],|]{0,40}[ ]?=(?=[ ]?["']) | \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
       | [,;]?+ \s{0,20}+ (?: ["']?\w{1,20}["']?\s?[:=]\s?["']?[\w.-]{1,40}["']?,?\s{1,8} ){0,2}?
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
+      | \s{1,4}+ --(?:value|body|secret-string)(?:[ ]|=)
       | </\w{1,20}> \s{0,20}+ <\w{1,20}>
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
       | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | (?=[a-z_]{0,40}+[^a-z_\s]) \S{8} ) )
@@ -119,6 +121,7 @@ _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|c
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
 _BARE = rf"(?x) \S {_PART}*+"
+_MOST_NAMES = 300  # of secrets, in one text; everything after them is masked
 _JUDGED = 400  # characters of a value that are judged
 # what an unquoted value that begins with a sign may be instead of a secret
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
@@ -128,8 +131,9 @@ _NOTHING = (
     r"|%\w|%\(\w+\)s|[a-z_.]+(?:\(\)?|\[)"
     r"|(?-i:[a-z_.]{3,}|(?:[A-Z][a-z]+){1,4})(?:\([\"']?[\w.,=*-]*|\[[\"'][\w.-]*)"
 )
+_NAME_PART = r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]+)"
 _NAME_ITSELF = (
-    r"(?i)\A--|\A[a-z]+(?:[_.-][a-z]+)+\Z|(?-i:\A[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)+\Z)"
+    rf"(?i)\A--|(?-i:\A{_NAME_PART}(?:[_.-]{_NAME_PART})+\Z|\A[A-Za-z]?[a-z]+(?:[A-Z][a-z]+)+\Z)"
     r"|(?:pass(?:word)?|secret|key|token)[_-]?\d{0,2}\Z"
 )
 _STRONG = (
@@ -184,7 +188,7 @@ def find_named(text: str) -> list[tuple[int, int]]:
     """Return the spans of values whose names mark them as secrets."""
     spans: list[tuple[int, int]] = []
     values = _Values(text)
-    done = 0
+    done = names = 0
     for named in compiled(_NAMED).finditer(_lower(text)):
         if named.start() < done:
             continue  # inside a value that was found already
@@ -199,7 +203,12 @@ def find_named(text: str) -> list[tuple[int, int]]:
         spoken = named["spoken"] is not None or said == "|"
         sign = _Sign(pair=named["pair"] is not None, colon=said in {":", "->", "|"}, spoken=spoken)
         name = _read_name(before, sign)
-        span = None if name is None else _find_secret(values, named.end(), name, sign)
+        if name is None:
+            continue
+        names += 1
+        if names > _MOST_NAMES:
+            return [*spans, (named.end(), len(text))]
+        span = _find_secret(values, named.end(), name, sign)
         if span is not None:
             spans.append(span)
             done = span[1]

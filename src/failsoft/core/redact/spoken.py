@@ -147,7 +147,7 @@ def stands_out(value: str) -> bool:
         return False
     value = compiled(_TAGS).sub("", value)
     core = value.strip(_EDGES)
-    if len(value) < _LEAST or not _is_mixed(core) or compiled(r"\s").search(core):
+    if len(value) < _LEAST or not (_is_mixed(core) or _is_shuffled(core)) or compiled(r"\s").search(core):
         return False
     return not (compiled(_WRITTEN).match(core) or is_wordy(core))
 
@@ -165,6 +165,15 @@ def _is_mixed(value: str) -> bool:
     return kinds > 1
 
 
+def _is_shuffled(core: str) -> bool:
+    """True if a value of letters changes between capitals and small letters too often for words."""
+    return len(core) >= _LEAST and 3 * _count_turns(core) > len(core)
+
+
+def _count_turns(core: str) -> int:
+    return sum(a.isalpha() and b.isalpha() and a.isupper() != b.isupper() for a, b in pairwise(core))
+
+
 def is_wordy(core: str) -> bool:
     """True if a value consists of words and numbers: few of them are short, and few capitals are inside of a word."""
     pieces = compiled(_PIECE).findall(core)
@@ -173,5 +182,6 @@ def is_wordy(core: str) -> bool:
     joints = [joint for joint in compiled(_PIECE).split(core)[1:-1] if joint]
     if not (all(map(compiled(_WORD).fullmatch, pieces)) and all(map(compiled(_JOINT).fullmatch, joints))):
         return False
-    turns = sum(a.isalpha() and b.isalpha() and a.isupper() != b.isupper() for a, b in pairwise(core))
-    return turns <= 1 + 0.4 * len(core) and 2 * sum(len(piece) for piece in pieces if len(piece) > 2) >= len(core)
+    return _count_turns(core) <= 1 + 0.4 * len(core) and 2 * sum(
+        len(piece) for piece in pieces if len(piece) > 2
+    ) >= len(core)
