@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shlex
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from tests.fakes import Scripted, Takes, virtual
 from tests.torture.scale import times
 
 from failsoft import Runtime, Verified
+from failsoft.core.effects.verification import COMMAND_ENDS
+from failsoft.runtime.execution.processes.supervisor import GRACE
 from failsoft.stores.memory import MemoryStore
 
 APPLICATION = Path(__file__).with_name("verifying.py")
@@ -83,3 +86,32 @@ async def test_t48_a_deadline_at_any_moment_of_verify_never_repeats_the_write(cu
     assert handle.outcome is not None
     assert handle.outcome.fault is not None
     assert handle.outcome.fault.effect == ("none" if cut > 4.0 else "unknown")
+
+
+def test_t48_a_command_that_acts_after_sigterm_is_not_verified_before_it_is_gone(tmp_path: Path) -> None:
+    paid = tmp_path / "paid"
+    script = f"trap '' TERM; sleep 1; echo 4 >> {shlex.quote(str(paid))}"
+    pay = {
+        "entrypoint": {"command": ["sh", "-c", script]},
+        "idempotent": False,
+        "timeout": "500ms",
+        "retry": {"max_attempts": 2, "initial_delay": "1ms", "budget": False},
+        "verify": {"tool": "find_payment", "happened_if": {"paid": 1}, "none_if": {"paid": 0}},
+        "verify_delay": "10ms",
+    }
+    rt = Runtime({"tools": {"pay": pay}})
+
+    @rt.tool(read_only=True)
+    def find_payment() -> dict[str, int]:
+        return {"paid": payments()}
+
+    def payments() -> int:
+        return len(paid.read_text().splitlines()) if paid.exists() else 0
+
+    outcome = rt.call_sync("pay", {})
+    asyncio.run(rt.close())
+    assert payments() == (outcome.status == "succeeded")
+
+
+def test_t48_a_command_is_gone_when_it_is_verified() -> None:
+    assert COMMAND_ENDS > GRACE

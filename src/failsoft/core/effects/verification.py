@@ -4,7 +4,8 @@ Rules
 -----
 - It is asked after an attempt whose effect is unknown, and only about a tool that must not be repeated.
 - It is not asked while the attempt may still act: while the tool runs on after its deadline, or a task that it started.
-- It is asked ``verify_delay`` after the attempt, within the time that the turn has left.
+- It is asked ``verify_delay`` after the attempt, within the time that the turn has left. A command has ``COMMAND_ENDS``
+  seconds at least: until it is killed, it may handle SIGTERM and act.
 - ``happened``: the call has succeeded. Without a value, ``outcome.value_known`` is false.
 - ``none``: the effect of the attempt is none. Retries and fallbacks follow as after any such failure.
 - ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
@@ -33,6 +34,7 @@ ACTED_SINCE = "a task of the attempt may have acted meanwhile"
 NO_TIME = "the turn's time is up"
 OTHER_TOOL = "another tool may have done it in place of this one"
 ONLY_A_PART = "only a part of the answer was there"
+COMMAND_ENDS = 1.25  # seconds from SIGTERM until a command and all that it has started are certainly gone
 
 
 def can_verify(options: ToolOptions, fault: Fault, safe: bool | None) -> bool:
@@ -51,6 +53,11 @@ def why_not_asked(*, running: bool, turn_left: float | None, abandoned: bool, de
     if abandoned or (turn_left is not None and turn_left <= delay):
         return NO_TIME
     return None
+
+
+def delay_verify(options: ToolOptions, *, is_command: bool) -> float:
+    """Return the seconds from an attempt until ``verify`` is asked about it."""
+    return max(options.verify_delay, COMMAND_ENDS) if is_command else options.verify_delay
 
 
 def limit_verify(timeout: float, turn_left: float | None) -> float:

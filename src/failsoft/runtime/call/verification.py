@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.verification import fault_after, why_not_asked
+from failsoft.core.effects.verification import delay_verify, fault_after, why_not_asked
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.verified import Verified
 from failsoft.observe import events
@@ -58,7 +58,7 @@ class Verification:
             running=running,
             turn_left=standing.turn_left,
             abandoned=standing.abandoned,
-            delay=candidate.tool.options.verify_delay,
+            delay=delay_verify(candidate.tool.options, is_command=candidate.tool.command is not None),
         )
         reply = yield from self._ask(
             fault, VerifyReply(Verified.unknown(why or ""), standing.now, standing.turn_left, standing.abandoned)
@@ -74,7 +74,8 @@ class Verification:
     def _ask(self, fault: Fault, reply: VerifyReply) -> Generator[Step, Any, VerifyReply]:
         """Ask ``verify``, unless ``reply`` has a reason not to, and record the answer."""
         call, candidate = self._call, self._candidate
-        delay, asked = candidate.tool.options.verify_delay, reply.now
+        delay = delay_verify(candidate.tool.options, is_command=candidate.tool.command is not None)
+        asked = reply.now
         if reply.verified.reason:
             delay = 0.0
         else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.verification import can_verify, why_not_asked
+from failsoft.core.effects.verification import can_verify, delay_verify, why_not_asked
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.outcome import Outcome
@@ -91,7 +91,7 @@ class WriteSteps(Recovery):
             running=False,
             turn_left=before.turn_left,
             abandoned=before.abandoned,
-            delay=tool.options.verify_delay,
+            delay=delay_verify(tool.options, is_command=tool.command is not None),
         )
         reply = yield from self._ask(
             fault, VerifyReply(Verified.unknown(why or ""), before.now, before.turn_left, before.abandoned)
