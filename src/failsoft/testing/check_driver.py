@@ -242,6 +242,7 @@ class _ToolFacts:
     def __init__(self, tool: Tool) -> None:
         self.id, self.label, self.options, self.kind = tool.id, tool.label, tool.options, tool.kind
         self.configured_timeout, self.safe_to_repeat = tool.configured_timeout, tool.safe_to_repeat
+        self.command = tool.command
         self.known_effect, self.is_write = tool.known_effect, tool.is_write
         self.health = _HealthFacts(tool.health.options)
 
