@@ -43,6 +43,8 @@ def test_stests_1_5(override: object) -> None:
     [
         ("Invalid extension.gateway.execute.request", "tool_unavailable"),
         ("invalid extension execute request", "tool_unavailable"),
+        ("Invalid extension.calendar.execute.request", "tool_unavailable"),
+        ("Invalid extension.google_calendar.gateway.execute.request", "tool_unavailable"),
         ("missing tool id", "tool_unavailable"),
         ("missing extension id", "tool_unavailable"),
         ("Invalid chat.management.gateway.message.append.request", "internal_contract_bug"),
@@ -63,9 +65,28 @@ def test_unknown_is_transient() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Data loss or corruption", "Data corruption detected in block 7", "data loss in transit"]
+    "text",
+    [
+        "Data loss or corruption",
+        "Data corruption detected in block 7",
+        "data loss in transit",
+        "data is corrupted",
+        "corrupted response body",
+        "the reply body was corrupt",
+        "checksum mismatch",
+        "ChecksumMismatchError",
+        "CRC32 does not match",
+    ],
 )
 def test_lost_and_corrupted_data(text: str) -> None:
     """S-layers: "Data loss or corruption" may be repeated."""
     fault = classify(text)
     assert (fault.code, fault.classification, fault.effect) == (Code.DATA_LOSS, "transient", "unknown")
+
+
+@pytest.mark.parametrize(
+    "text", ["the input data is corrupted", "image data is corrupted", "corrupted zip file", "File is corrupted"]
+)
+def test_damaged_inputs_are_not_lost_data(text: str) -> None:
+    fault = classify(text)
+    assert (fault.code, fault.classification) == (Code.INVALID_ARGUMENT, "permanent")

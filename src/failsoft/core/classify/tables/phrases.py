@@ -32,7 +32,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "extension request",
         "exte",
-        r"invalid extension(?:[. ]gateway)?[. ]execute[. ]request",
+        r"invalid extension(?:[. /:-][\w-]{1,40}){0,4}[. ]execute[. ]request",
         "no_such_tool",
         firm=True,
     ),
@@ -132,6 +132,16 @@ PHRASES: tuple[Phrase, ...] = (
         r"incomplete(?:d)? (?:chunked )?(?:read|body|encoding|data received)|(?:bytes|octets) read\b|complete message body|incorrect (?:header|data|length) check"
         r"|(?:invalid|bad|malformed|illegal) (?:chunk|http (?:response|status|version)|status ?line|content-length)|bad status ?line"
         r"|error .{0,12}\bdecompress|decompress(?:ion|ing)? (?:error|failed)|content ?decoding|(?:content|answer|response) (?:\w+ )?checksum|not (?:a )?(?:valid )?http\b|expected http/|data (?:loss|corruption)\b|payload is not completed|total bytes expected|(?:response|answer|reply) (?:has|had|contained) no (?:body|data|content)|(?:response|answer|download)(?: body)? (?:was |is )?(?:truncated|incomplete|cut off)|invalid (?:json )?response (?:body|format)|response validation (?:failed|error)|(?:deserialize|decode|parse|read|parsing|decoding|reading) (?:the )?(?:server'?s? |api )?(?:response|answer)\b",
+        "garbled",
+        firm=True,
+    ),
+    Phrase(
+        "corrupted data",
+        "answ body chec corr crc data payl repl resp",
+        r"(?<!input )(?<!image )(?<!file )(?<!audio )(?<!video )(?<!your )(?<!uploaded )(?<!provided )(?<!given )data (?:is|was|are|were|has been|have been|got|seems?(?: to be)?|appears?(?: to be)?) corrupt(?:ed)?\b"
+        r"|corrupt(?:ed)? (?:\w+ )?(?:response|answer|reply|payload)\b|corrupt(?:ed)? data\b(?! (?:file|format))"
+        r"|(?:response|answer|reply|body|payload)(?: (?:body|data|payload|content))? (?:is|was|has been|got|seems?(?: to be)?|appears?(?: to be)?) corrupt(?:ed)?\b"
+        r"|(?:checksum|crc(?:-?\d{2})?)(?: \w+)? (?:mismatch|error|failure|failed|did not match|does not match|doesn't match|do not match|don't match)\b",
         "garbled",
         firm=True,
     ),
