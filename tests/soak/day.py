@@ -27,7 +27,7 @@ from tests.soak.world import SPECS, World
 from failsoft import Runtime
 from failsoft.runtime.conversation import conversation_log as conversations
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.persistence import cases, effect_ledger
+from failsoft.runtime.persistence import cases, earlier_start, effect_ledger
 from failsoft.runtime.persistence.store_reads import submit_blocking
 from failsoft.testing import VirtualClock, virtual_time
 
@@ -103,6 +103,7 @@ def live(
             patch.object(conversations, "ask_store", _ask_at_once),
             patch.object(cases, "ask_store", _ask_at_once),
             patch.object(effect_ledger, "submit", _submit_at_once),
+            patch.object(earlier_start, "submit", _submit_at_once),
         ):
             return clock.run(_live(clock, seed, agents, spells, declared or {}, place))
 

@@ -16,7 +16,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted
 
 from failsoft import Runtime
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import fork
 from failsoft.stores.sqlite.store import SqliteStore
 
 WHERE: ContextVar[str] = ContextVar("where", default="nowhere")
@@ -85,7 +85,7 @@ def held_elsewhere(locks: list[Any]) -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_t24_a_child_answers_although_every_lock_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "FORK_SECONDS", 0.05)
+    monkeypatch.setattr(fork, "FORK_SECONDS", 0.05)
     store = SqliteStore(tmp_path / "a.db")
     heard: list[Any] = []
     rt = Runtime(store=store, on_escalation=heard.append)

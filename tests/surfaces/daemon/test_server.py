@@ -307,11 +307,17 @@ def test_a_request_that_readers_could_read_differently_is_refused(serve: Start, 
     assert exchange(serve(), f"{POST}{head}\r\n0\r\n\r\n{REPORT}").startswith(b"HTTP/1.1 400")
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org"])
 def test_other_machines_are_let_in_only_on_purpose(host: str) -> None:
     with pytest.raises(Exception, match="--allow-remote"):
         refuse_exposure(ServerOptions(host=host))
     refuse_exposure(ServerOptions(host=host, allow_remote=True))
+
+
+@pytest.mark.parametrize("host", ["", "http://example.org", "127.0.0.1:80"])
+def test_an_address_with_a_scheme_a_port_or_nothing_in_it_is_refused(host: str) -> None:
+    with pytest.raises(Exception, match="expected a name or an IP address"):
+        refuse_exposure(ServerOptions(host=host, allow_remote=True))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])

@@ -1,4 +1,4 @@
-"""The escalations: what an operator must know about, until somebody acknowledges it.
+"""The list of escalations that no operator has acknowledged.
 
 Rules
 -----
