@@ -256,6 +256,68 @@ def test_no_arguments(arguments: str) -> None:
     assert run(rt, chat("time", arguments))[0]["content"] == "noon"
 
 
+def piece(arguments: str, id: str | None = None, name: str | None = None) -> Any:
+    """A piece of a streamed chat completion: only the first has the call's id and name."""
+    return {"index": 0, "id": id, "type": None, "function": {"name": name, "arguments": arguments}}
+
+
+def as_object(given: Any) -> Any:
+    if isinstance(given, dict):
+        return SimpleNamespace(**{key: as_object(value) for key, value in given.items()})
+    return given
+
+
+@pytest.mark.parametrize("form", [dict, as_object], ids=["dict", "object"])
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece("", "c1", "pay"), piece('{"amount": 40}')],
+        [{"functionCall": {"name": "pay", "willContinue": True}}],
+        [{"functionCall": {"name": "pay", "partialArgs": [{"jsonPath": "$.amount", "numberValue": 40}]}}],
+        [{"function_call": {"id": None, "name": "pay", "args": None, "will_continue": True, "partial_args": None}}],
+        [{"id": None, "name": "pay", "args": None, "will_continue": None, "partial_args": [{"number_value": 4}]}],
+    ],
+)
+def test_pieces_of_a_streamed_call_are_rejected_before_anything_runs(pieces: list[Any], form: Any) -> None:
+    """Taken for a call, the first piece would run with the defaults of the tool's arguments."""
+    rt, paid = Runtime(), []
+    rt.add(lambda amount=10: paid.append(amount), id="pay", idempotent=False)
+    with pytest.raises(TypeError, match="is a piece of a streamed tool call: put the pieces of each call together"):
+        run(rt, *map(form, pieces))
+    assert paid == []
+
+
+def test_a_call_put_together_from_pieces_runs() -> None:
+    call = piece('{"city": "Bern"}', "c1", "weather")
+    assert run(runtime(), call)[0]["content"] == "Sunny in Bern"
+
+
+@pytest.mark.parametrize("status", ["incomplete", "in_progress"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"type": "function_call", "call_id": "c", "name": "pay", "arguments": ""},
+        {"type": "custom_tool_call", "call_id": "c", "name": "pay", "input": "fort"},
+    ],
+    ids=lambda call: call["type"],
+)
+def test_a_call_that_the_provider_calls_incomplete_does_not_run(call: Any, status: str) -> None:
+    """Its arguments look like none at all, or like a shorter text."""
+    rt, paid = Runtime(), []
+    rt.add(lambda input="10": paid.append(input), id="pay", idempotent=False)
+    (answer,) = run(rt, cut_off := {**call, "status": status})
+    assert "They are incomplete: the response was cut off." in answer["output"]
+    assert close_tool_calls(rt, [cut_off])[0]["output"].startswith("pay failed: INVALID_ARGUMENT")
+    assert paid == []
+    run(rt, {**call, "status": "completed"})
+    assert len(paid) == 1
+
+
+def test_a_call_with_arguments_that_are_there_runs_although_the_response_is_incomplete() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": '{"city": "Bern"}'}
+    assert run(runtime(), {**call, "status": "incomplete"})[0]["output"] == "Sunny in Bern"
+
+
 @pytest.mark.parametrize("arguments", ["{}", "{"])
 def test_unknown_tool(arguments: str) -> None:
     (answer,) = run(rt := runtime(), chat("wether", arguments))
@@ -518,6 +580,15 @@ def test_gemini_calls_without_their_parts() -> None:
     ]
     (message,) = run(runtime(), *calls)
     assert [part["function_response"].get("id") for part in message["parts"]] == [None, "7"]
+
+
+def test_an_object_of_an_unknown_kind_is_not_run_without_its_arguments() -> None:
+    """Only a name is known of it, as of an older call of Cohere's, whose arguments are ``parameters``."""
+    rt, paid = Runtime(), []
+    rt.add(lambda amount=10: paid.append(amount), id="pay", idempotent=False)
+    with pytest.raises(TypeError, match="is not a tool call"):
+        run(rt, SimpleNamespace(name="pay", parameters={"amount": 40}))
+    assert paid == []
 
 
 def test_gemini_by_rest() -> None:

@@ -11,7 +11,8 @@ Rules
 - Calls run concurrently, in the current turn or in a turn of their own. Every call gets an answer, in the order of the
   requests.
 - The answer to a failed call is the explanation for the model. A tool's failure never raises.
-- Unreadable arguments are answered too: the model learns what is wrong with them.
+- Unreadable arguments are answered too: the model learns what is wrong with them. Pieces of a streamed call are
+  refused before any call runs.
 - A tool counts as a write unless it is declared, or recognised by its name and description, as a read.
 - A generator is read to its end and the model gets a list. A generator that fails midway is a failure.
 
@@ -39,6 +40,7 @@ from failsoft.adapters.plain.provider_formats import (
     read_all,
     write_all,
 )
+from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.json_values import plain
@@ -154,8 +156,14 @@ def close_tool_calls(
 
 def _find_misfit(call: Asked) -> Fault | None:
     """Return the fault of unreadable arguments (cut off, for instance): such a call cannot have run."""
-    arguments = read_arguments(call.arguments)
+    arguments = _arguments(call)
     return arguments if isinstance(arguments, Fault) else None
+
+
+def _arguments(call: Asked) -> Mapping[str, Any] | Fault:
+    if call.cut_off:
+        return builtin_faults.bad_arguments(detail="They are incomplete: the response was cut off.")
+    return read_arguments(call.arguments)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -194,7 +202,7 @@ async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
 
 
 def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Coroutine[Any, Any, Outcome[Any]]:
-    arguments = read_arguments(call.arguments)
+    arguments = _arguments(call)
     if isinstance(arguments, Mapping):
         if (whole := whole_stream(runtime, call.name, arguments)) is not None:
             return runtime.run(call.name, arguments, {call.name: whole}, **options)

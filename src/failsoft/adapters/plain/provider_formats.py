@@ -7,6 +7,7 @@ Rules
 - Text, reasoning and calls run by the provider are not calls. ``_read`` returns None for them.
 - ``Other`` is a call that the application must run (a shell, a computer, an approval) or an item of an unknown type. It
   must not be dropped: the provider rejects a conversation in which it has no answer.
+- A piece of a streamed call is an error of the caller: a call runs only when all its arguments are there.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Asked(NamedTuple):
     name: str
     arguments: Any  # a mapping, or JSON text
     form: Form
+    cut_off: bool = False  # the provider says that the call is incomplete, and its arguments do not show it
 
 
 class Other(NamedTuple):
@@ -98,6 +100,8 @@ def write_all(asked: Iterable[Asked], answers: Iterable[Answer]) -> list[Message
 
 
 def _read(call: Any) -> Asked | Other | None:
+    if _is_piece(call):
+        raise TypeError(f"{call!r:.200} is a piece of a streamed tool call: put the pieces of each call together first")
     item_type = get(call, "type")
     found = _READERS[item_type](call) if isinstance(item_type, str) and item_type in _READERS else _read_untyped(call)
     if found is not None:
@@ -125,7 +129,7 @@ def _read_untyped(call: Any) -> Asked | None:
         return Asked(get(used, "toolUseId"), _name(used), get(used, "input"), BEDROCK)
     if _is_legacy(call):
         return _legacy(call)
-    if _has(call, "name") and (_has(call, "args") or not isinstance(call, Mapping)) and get(call, "type") is None:
+    if _has(call, "name") and (_has(call, "args") or hasattr(call, "args")) and get(call, "type") is None:
         return _gemini(call, GEMINI)
     return None
 
@@ -141,6 +145,19 @@ def _legacy(call: Any) -> Asked:
 def _is_legacy(call: Any) -> bool:
     """True for ``message.function_call`` of older chat completions: a name and arguments only."""
     return _has(call, "name") and _has(call, "arguments") and get(call, "type") is None and get(call, "id") is None
+
+
+def _is_piece(call: Any) -> bool:
+    """True for a piece of a streamed call: chat completions number them, Gemini says that more will come."""
+    if (function := get(call, "function")) is not None:
+        return _has(call, "index") and not get(call, "id") and not get(function, "name")
+    found = get(call, "functionCall") or get(call, "function_call") or call
+    more = get(found, "willContinue"), get(found, "will_continue")
+    return True in more or any(get(found, key) for key in ("partialArgs", "partial_args"))
+
+
+def _is_incomplete(call: Any) -> bool:
+    return get(call, "status") in ("incomplete", "in_progress")
 
 
 def _is_part(call: Any) -> bool:
@@ -236,9 +253,18 @@ def _read_custom(call: Any) -> Asked | None:
     return Asked(get(call, "id"), _name(custom), {"input": get(custom, "input")}, CHAT)
 
 
+def _read_function_call(call: Any) -> Asked:
+    arguments = get(call, "arguments")
+    return Asked(get(call, "call_id"), _name(call), arguments, RESPONSES, not arguments and _is_incomplete(call))
+
+
+def _read_custom_call(call: Any) -> Asked:
+    return Asked(get(call, "call_id"), _name(call), {"input": get(call, "input")}, CUSTOM, _is_incomplete(call))
+
+
 _READERS: Mapping[str, Callable[[Any], Asked | None]] = {
     "custom": _read_custom,
-    "function_call": lambda call: Asked(get(call, "call_id"), _name(call), get(call, "arguments"), RESPONSES),
-    "custom_tool_call": lambda call: Asked(get(call, "call_id"), _name(call), {"input": get(call, "input")}, CUSTOM),
+    "function_call": _read_function_call,
+    "custom_tool_call": _read_custom_call,
     "tool_use": lambda call: Asked(get(call, "id"), _name(call), get(call, "input"), ANTHROPIC),
 }
