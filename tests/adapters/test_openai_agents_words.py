@@ -22,6 +22,7 @@ from agents import (
     RunHooks,
     Runner,
     ToolsToFinalOutputResult,
+    WebSearchTool,
     function_tool,
 )
 from agents import tool as sdk_tool
@@ -232,6 +233,26 @@ def test_the_list_of_tools_follows_the_agents_that_was_guarded() -> None:
     assert original.tools == [second, fourth]
 
 
+def test_a_guarded_tool_equals_what_its_original_equals() -> None:
+    pay, other, web = payer([]), payer([], "other"), WebSearchTool()
+    first, second = guarded([pay, other]).tools
+    for mine, bare in ((first, pay), (second, other)):
+        for them in (pay, other, copy.copy(pay), web, "pay", None):
+            assert (mine == them, them == mine) == (bare == them, them == bare)
+    assert first != second
+    assert first == guarded([pay]).tools[0]
+    assert copy.copy(first) not in (second, other, web, None)
+
+
+def test_a_tool_is_found_in_the_list_of_a_guarded_agent() -> None:
+    pay, other = payer([]), payer([], "other")
+    agent = guarded([pay, other])
+    assert [agent.tools.index(pay), agent.tools.index(other)] == [0, 1]
+    assert payer([], "third") not in agent.tools
+    agent.tools.remove(other)
+    assert [tool.name for tool in agent.tools] == ["pay"]
+
+
 def test_a_tool_with_a_class_of_its_own() -> None:
     @dataclasses.dataclass
     class Special(FunctionTool):
@@ -364,6 +385,27 @@ def test_a_function_that_decides_on_results_gets_the_users_own_tools() -> None:
     assert run(agent).final_output == "paid"
     assert [tool is pay for tool in seen] == [True]
     assert agent.tool_use_behavior is decide
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_an_extractor_of_custom_data_gets_the_users_own_tool(awaits: bool) -> None:
+    told: list[Any] = []
+
+    def extract(context: Any) -> dict[str, Any]:
+        told.append(context.tool)
+        return {"said": context.output}
+
+    async def aextract(context: Any) -> dict[str, Any]:
+        return extract(context)
+
+    pay = payer([])
+    agent = guarded([pay], [("pay", {})])
+    pay.custom_data_extractor = aextract if awaits else extract
+    assert agent.tools[0].custom_data_extractor is pay.custom_data_extractor  # type: ignore[union-attr]
+    result = run(agent)
+    assert [item.custom_data for item in result.new_items if item.type == "tool_call_output_item"] == [{"said": "paid"}]
+    assert len(told) == 1
+    assert told[0] is pay
 
 
 def test_hooks_of_bare_agents_are_not_touched() -> None:

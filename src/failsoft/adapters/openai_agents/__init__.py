@@ -10,7 +10,8 @@ Rules
   registered tool of that name says otherwise, or their name and description say that they read. Hosted tools (web
   search, computers, shells) stay as they are.
 - A guarded tool shares all attributes with the user's own. The SDK's checks of ``needs_approval``, ``is_enabled`` and
-  guardrails hold, also when they change during a run. Hooks and ``tool_use_behavior`` get the user's own tool.
+  guardrails hold, also when they change during a run. Hooks, ``tool_use_behavior`` and ``custom_data_extractor`` get
+  the user's own tool.
 - The user's settings for failures come first: ``failure_error_function`` (or ``None``), ``timeout_behavior``,
   ``timeout_error_function``, ``RunConfig(tool_error_formatter=...)``. Otherwise the model reads failsoft's explanation as
   the call's result; with ``graceful=False`` the tool's own exception is raised.

@@ -1,4 +1,4 @@
-"""Pass the user's own tools to hooks and to ``tool_use_behavior``, which may compare them with ``is``.
+"""Pass the user's own tools to the user's functions (hooks and the like), which may compare them with ``is``.
 
 Rules
 -----
@@ -80,5 +80,15 @@ def with_own_results(choose: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(choose)
     def call(context: Any, results: list[Any]) -> Any:
         return choose(context, [replace(result, tool=own_tool(result.tool)) for result in results])
+
+    return call
+
+
+def with_own_context(extract: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a ``custom_data_extractor`` so that its context has the user's own tool."""
+
+    @wraps(extract)
+    def call(context: Any) -> Any:
+        return extract(replace(context, tool=own_tool(context.tool)))
 
     return call

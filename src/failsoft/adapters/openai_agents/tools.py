@@ -13,7 +13,7 @@ from agents import FunctionTool, Tool
 from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
-from failsoft.adapters.openai_agents.own_tools import own_tool
+from failsoft.adapters.openai_agents.own_tools import own_tool, with_own_context
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
 
 
@@ -77,10 +77,22 @@ class GuardedTool(GuardedProxy):
     def timeout_seconds(self, seconds: float | None) -> None:
         vars(self)["timeout_seconds"] = seconds
 
+    @property
+    def custom_data_extractor(self) -> Any:
+        """The user's own function; during a run, a wrapper that passes the user's own tool to it."""
+        extract = vars(self).get("custom_data_extractor")
+        return extract if extract is None or private.current_run() is None else with_own_context(extract)
+
+    @custom_data_extractor.setter
+    def custom_data_extractor(self, extract: Any) -> None:
+        vars(self)["custom_data_extractor"] = extract
+
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, FunctionTool) and vars(other) is vars(self):
+        """Compare the tools that are guarded, as they compare themselves."""
+        mine, theirs = _without_guard(self), _without_guard(other)
+        if isinstance(theirs, FunctionTool) and vars(theirs) is vars(mine):
             return True
-        return bool(super().__eq__(other))
+        return bool(mine == theirs)
 
     __hash__ = None  # type: ignore[assignment]  # like the SDK's tools
 
@@ -115,6 +127,15 @@ class GuardedTools(list[Tool]):
             self[:] = [tool for tool in self if _identity(tool) in now or _identity(tool) not in before]
             self.extend(tool for tool in source if _identity(tool) not in before)
         self._seen = [*source]
+
+
+def _without_guard(tool: Any) -> Any:
+    """Return a bare tool that shares the state of a guarded one; any other object unchanged."""
+    if not isinstance(tool, GuardedTool):
+        return tool
+    bare: Any = object.__new__(tool._original_class)
+    bare.__dict__ = vars(tool)
+    return bare
 
 
 def _same(one: list[Tool], other: list[Tool]) -> bool:
