@@ -304,7 +304,7 @@ def test_a_call_put_together_from_pieces_runs() -> None:
 def test_a_call_that_the_provider_calls_incomplete_does_not_run(call: Any, status: str) -> None:
     """Its arguments look like none at all, or like a shorter text."""
     rt, paid = Runtime(), []
-    rt.add(lambda input="10": paid.append(input), id="pay", idempotent=False)
+    rt.add(lambda **given: paid.append(given), id="pay", idempotent=False)
     (answer,) = run(rt, cut_off := {**call, "status": status})
     assert "They are incomplete: the response was cut off." in answer["output"]
     assert close_tool_calls(rt, [cut_off])[0]["output"].startswith("pay failed: INVALID_ARGUMENT")
