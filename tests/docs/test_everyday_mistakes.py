@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage
 from click.testing import CliRunner
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NoOpTracerProvider
 
-from failsoft import FailsoftError, Runtime
+from failsoft import Code, FailsoftError, Runtime, Verified
+from failsoft.adapters.openai_agents import guard_agent
 from failsoft.client import Client
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.otel import OpenTelemetry
+from failsoft.runtime.registry import _log_misuse as misuse_log
 from failsoft.surfaces.cli import cli
 
 
@@ -404,3 +410,297 @@ def test_opentelemetry_without_a_provider(caplog: pytest.LogCaptureFixture, monk
     assert "go nowhere" not in warned(observed(**nowhere | {"tracer_provider": TracerProvider()}), caplog)
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert "go nowhere" not in warned(observed(**nowhere), caplog)
+
+
+# --- mistakes that look like successes ----------------------------------------------------------------------------------
+
+
+def called(fn: Callable[..., Any], times: int = 1, **options: Any) -> Callable[[], Any]:
+    async def calls() -> None:
+        rt = Runtime()
+        rt.add(fn, **({"read_only": True} | options))
+        for _ in range(times):
+            await rt.call(fn.__name__)
+
+    return calls
+
+
+def returns(value: Any) -> Callable[..., Any]:
+    async def search() -> Any:
+        return value
+
+    return search
+
+
+def forgets_return(value: Any) -> None:
+    value["ok"] is False  # noqa: B015
+
+
+def placeholder(value: Any) -> None:
+    """No failure yet."""
+
+
+def raises(value: Any) -> None:
+    if not value["ok"]:
+        raise ValueError(value)
+
+
+async def count_rooms() -> int:
+    return 3
+
+
+FAILED_IF: list[tuple[Callable[..., Any], Any, str, str]] = [
+    (returns({"success": False}), {"sucess": False}, "no field sucess", "did you mean success?"),
+    (returns({"isError": True}), {"is_error": True}, "no field is_error", "did you mean isError?"),
+    (returns({"result": {"status": "error"}}), {"result": {"staus": "error"}}, "no field result.staus", "result.status?"),
+    (returns('{"status": "error"}'), {"stauts": ["error"]}, "no field stauts", "did you mean status?"),
+    (returns("Error: no such city"), {"ok": False}, "reads like an error and has no field ok", 'text: "^Error"'),
+    (returns("ApiError: 503"), {"ok": False}, "reads like an error and has no field ok", 'text: "^Error"'),
+    (count_rooms, {"ok": False}, "a value of type int has none", "give a function of the value"),
+    (returns({"ok": False}), forgets_return, "forgets_return never returns anything", "add a return"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fn", "failed_if", "wrong", "right"), FAILED_IF, ids=[row[2] for row in FAILED_IF])
+def test_a_failed_if_that_never_matches(
+    fn: Callable[..., Any], failed_if: Any, wrong: str, right: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    misuse_log.cache_clear()
+    said = warned(called(fn, 3, failed_if=failed_if), caplog)
+    assert said.count(wrong) == 1
+    assert right in said
+
+
+@pytest.mark.parametrize(
+    ("value", "failed_if"),
+    [
+        ({"status": "fine", "state": "error"}, {"status": "error"}),
+        ({"results": []}, {"error": True}),  # only failures have the field
+        ({"errors": []}, {"error": True}),
+        ({"mode": 3}, {"code": 3}),
+        ({"error_2": True}, {"error_1": True}),
+        ("Sunny, 21 degrees", {"ok": False}),  # only failures are JSON
+        ("Errors are human", {"ok": False}),
+        ("Error: no such city", {"ok": False, "text": "^Fatal"}),
+        ({"ok": True}, placeholder),
+        ({"ok": True}, raises),
+        ({"ok": True}, lambda value: None),
+        ({"ok": True}, lambda value: not value["ok"]),
+    ],
+)
+def test_a_failed_if_that_may_match_is_no_mistake(value: Any, failed_if: Any, caplog: pytest.LogCaptureFixture) -> None:
+    misuse_log.cache_clear()
+    assert "failed_if" not in warned(called(returns(value), 3, failed_if=failed_if), caplog)
+
+
+def test_a_tool_that_returns_a_verified(caplog: pytest.LogCaptureFixture) -> None:
+    misuse_log.cache_clear()
+    assert warned(called(returns(Verified.none()), 3), caplog).count("it returned a Verified") == 1
+
+
+def test_a_tool_that_answers_for_verify(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask_and_book() -> None:
+        rt = Runtime()
+
+        @rt.tool(read_only=True)
+        async def find_booking(arguments: Any = None, key: Any = None, fault: Any = None) -> Any:
+            return Verified.happened("booked")
+
+        @rt.tool(read_only=True)
+        async def look() -> Any:
+            return Verified.happened("paid")
+
+        async def ask(arguments: Any, key: Any, fault: Any) -> Any:
+            return (await rt.call("look")).value
+
+        @rt.tool(idempotent=False, verify=find_booking)
+        async def book() -> str:
+            raise ConnectionResetError("reset by peer")
+
+        @rt.tool(idempotent=False, verify=ask)
+        async def pay() -> str:
+            raise ConnectionResetError("reset by peer")
+
+        assert (await rt.call("book")).value == "booked"
+        assert (await rt.call("pay")).value == "paid"
+
+    misuse_log.cache_clear()
+    assert "Verified" not in warned(ask_and_book, caplog)
+
+
+# --- policies in code ---------------------------------------------------------------------------------------------------
+
+
+def fails_with(policy: Mapping[str, Any], *tools: str) -> Callable[[], Any]:
+    async def calls() -> None:
+        async def fail() -> None:
+            raise TimeoutError("slow")
+
+        rt = Runtime(policies=[{"name": "p", **policy}])
+        for tool in tools:
+            rt.add(fail, id=tool, read_only=True, retry={"max_attempts": 1})
+        for _ in range(2):
+            await rt.call(tools[-1])
+
+    return calls
+
+
+def test_a_placeholder_in_a_policys_message(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "message: {city} is shown as it is: a policy's text has no placeholders"
+    then = {"then": {"message": "No flights to {city}"}}
+    assert said in warned(fails_with(then, "search"), caplog)
+    text = "policies: [{name: x, then: {message: 'No flights to {city}'}}]"
+    assert "then.message: {city} is shown as it is" in command(tmp_path, monkeypatch, "check", failsoft=text)
+    caplog.clear()
+    assert "placeholder" not in warned(fails_with({"then": {"message": 'Send {"a": 1} or {}'}}, "search"), caplog)
+
+
+def test_a_policy_for_a_misspelt_tool(caplog: pytest.LogCaptureFixture) -> None:
+    when = {"when": {"tool": "serch"}, "then": "escalate"}
+    assert warned(fails_with(when, "search"), caplog).count("there is no tool serch; did you mean search?") == 1
+
+
+@pytest.mark.parametrize("names", ["search", "sear*", "flights", "search_v1", ["search", "search_v1"]])
+def test_a_policy_for_other_tools_is_no_mistake(names: Any, caplog: pytest.LogCaptureFixture) -> None:
+    when = {"when": {"tool": names}, "then": "escalate"}
+    assert "there is no tool" not in warned(fails_with(when, "search", "search_v2"), caplog)
+
+
+# --- comparisons that are never true ------------------------------------------------------------------------------------
+
+
+def compared(compare: Callable[[Any], bool]) -> Callable[[], Any]:
+    async def look() -> None:
+        async def fail() -> None:
+            raise ConnectionRefusedError("refused")
+
+        rt = Runtime()
+        rt.add(fail, read_only=True, retry={"max_attempts": 1})
+        outcome = await rt.call("fail")
+        assert outcome.fault is not None
+        compare(SimpleNamespace(code=outcome.fault.code, state=rt.health("fail").state))
+
+    return look
+
+
+NEVER: list[tuple[Callable[[Any], bool], str, str]] = [
+    (lambda seen: seen.code == "UNAVAILBLE", "fault.code", 'did you mean "UNAVAILABLE"?'),
+    (lambda seen: seen.code == "Unavailable", "fault.code", 'did you mean "UNAVAILABLE"?'),
+    (lambda seen: seen.code != "deadline exceeded", "fault.code", 'did you mean "DEADLINE_EXCEEDED"?'),
+    (lambda seen: seen.code in ("NOT_FUOND", "x"), "fault.code", 'did you mean "NOT_FOUND"?'),
+    (lambda seen: seen.code == 503, "fault.code", "write fault.http_status == 503"),
+    (lambda seen: seen.state == "OPEN", "health.state", 'did you mean "open"?'),
+    (lambda seen: seen.state != "half-open", "health.state", 'did you mean "half_open"?'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("compare", "wrong", "right"), NEVER, ids=[right for *_, right in NEVER])
+def test_a_comparison_that_is_never_true(
+    compare: Callable[[Any], bool], wrong: str, right: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    misuse_log.cache_clear()
+    said = warned(compared(compare), caplog)
+    assert wrong in said
+    assert right in said
+
+
+def test_comparisons_that_may_be_true(caplog: pytest.LogCaptureFixture) -> None:
+    def compare(seen: Any) -> bool:
+        assert seen.code == "UNAVAILABLE" == seen.code
+        assert seen.code in ("ECONNRESET", "UNAVAILABLE")
+        assert seen.code in {"NOT_FOUND", Code.UNAVAILABLE}
+        assert seen.code != "NOT_FOUND"
+        assert seen.code != None  # noqa: E711
+        assert {seen.code: 1}["UNAVAILABLE"] == 1
+        assert json.loads(json.dumps([seen.code, seen.state])) == ["UNAVAILABLE", "closed"]
+        assert pickle.loads(pickle.dumps((seen.code, seen.state))) == (seen.code, seen.state)
+        assert {seen.state: 1}["closed"] == 1
+        assert seen.state != "open"
+        assert seen.state in ("closed", "broken")
+        return True
+
+    misuse_log.cache_clear()
+    assert "never true" not in warned(compared(compare), caplog)
+
+
+# --- threads and instruments --------------------------------------------------------------------------------------------
+
+
+def test_a_thread_without_a_name() -> None:
+    thread = Runtime().threads[""]
+    for use in (
+        lambda: thread.offers,
+        lambda: thread.retry("x"),
+        thread.clear,
+        thread.close_dangling,
+        lambda: thread.dangling,
+    ):
+        assert "'' is no conversation: name the one" in refusal(use)
+    assert thread.unavailable == ()
+
+
+def test_two_instruments_for_one_place(caplog: pytest.LogCaptureFixture) -> None:
+    twice = "OpenTelemetry is there twice, and records everything twice"
+    assert twice in warned(lambda: Runtime(instruments=[OpenTelemetry(), OpenTelemetry(record_results=True)]), caplog)
+    caplog.clear()
+    other = OpenTelemetry(tracer_provider=TracerProvider())
+    assert twice not in warned(lambda: Runtime(instruments=[OpenTelemetry(), other]), caplog)
+
+
+class Answers(Model):
+    async def get_response(self, *_: Any, **__: Any) -> ModelResponse:
+        text = ResponseOutputText(annotations=[], text="done", type="output_text")
+        said = ResponseOutputMessage(id="1", content=[text], role="assistant", status="completed", type="message")
+        return ModelResponse(output=[said], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+def runs(body: Callable[[Agent[Any], Callable[[Agent[Any]], Any]], Any]) -> Callable[[], Any]:
+    async def run(agent: Agent[Any]) -> None:
+        await Runner.run(agent, "hello", run_config=RunConfig(tracing_disabled=True))
+
+    async def runs() -> None:
+        await body(Agent(name="travel", model=Answers()), run)
+
+    return runs
+
+
+async def drop_the_guarded_agent(agent: Agent[Any], run: Callable[[Agent[Any]], Any]) -> None:
+    guard_agent(agent, Runtime())
+    gc.collect()
+    await run(agent)
+    await run(agent)
+
+
+async def run_both(agent: Agent[Any], run: Callable[[Agent[Any]], Any]) -> None:
+    guarded = guard_agent(agent, Runtime())
+    await run(guarded)
+    del guarded
+    gc.collect()
+    await run(agent)
+
+
+async def keep_the_guarded_agent(agent: Agent[Any], run: Callable[[Agent[Any]], Any]) -> None:
+    guarded = guard_agent(agent, Runtime())
+    await run(agent)
+    await run(guarded)
+
+
+async def run_another_agent(agent: Agent[Any], run: Callable[[Agent[Any]], Any]) -> None:
+    guard_agent(agent, Runtime())
+    gc.collect()
+    await run(Agent(name="travel", model=Answers()))
+
+
+def test_a_guarded_agent_that_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    said = "travel runs without failsoft: guard_agent returns the guarded agent"
+    assert warned(runs(drop_the_guarded_agent), caplog).count(said) == 1
+
+
+@pytest.mark.parametrize("body", [run_both, keep_the_guarded_agent, run_another_agent])
+def test_an_agent_that_runs_unguarded_on_purpose(body: Any, caplog: pytest.LogCaptureFixture) -> None:
+    assert "without failsoft" not in warned(runs(body), caplog)

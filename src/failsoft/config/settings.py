@@ -137,6 +137,13 @@ def join_policies(manifest: tuple[Policy, ...], given: Iterable[Policy | Mapping
 
         for name in repeated_names(book):
             log.warning("policies: %r is used twice: give each policy its own name, traces quote it", name)
+        for policy in book:
+            if left := policy.then.placeholder:
+                log.warning(
+                    "policies: %r: message: %s is shown as it is: a policy's text has no placeholders",
+                    policy.name,
+                    left,
+                )
     return book
 
 

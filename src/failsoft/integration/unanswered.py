@@ -33,7 +33,7 @@ def explain_dangling(
 
     A call may have run, unless its arguments could not be read: no framework runs such a call.
     """
-    closed = [] if thread is None else runtime.threads(thread, tenant=tenant).close_dangling()
+    closed = [] if not thread else runtime.threads(thread, tenant=tenant).close_dangling()
     return _explain_all(runtime, calls, closed)
 
 
@@ -49,7 +49,7 @@ async def explain_unanswered_async(
     A store that does not answer in time adds nothing to the texts.
     """
     closed: list[Dangling] = []
-    if thread is not None:
+    if thread:
         closed = await ask_store(runtime.threads(thread, tenant=tenant).close_dangling, closed)
     return _explain_all(runtime, calls, closed)
 

@@ -125,6 +125,8 @@ class Instrument:
     opener: str | None = None
     """``module:function``, called in a worker process with what ``carrier`` returned, in the context of the tool."""
 
+    _destination: object = None  # where it records; a second one for the same place would record everything twice
+
     def turn(self, turn: TurnInfo) -> Manager | None:
         """Surround the body of ``async with rt.turn()``, and the calls that are submitted in it.
 

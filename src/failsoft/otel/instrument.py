@@ -69,6 +69,7 @@ class OpenTelemetry(Instrument):
         self._meter_provider = meter_provider
         self._records_arguments = record_arguments
         self._records_results = record_results
+        self._destination = tracer_provider, meter_provider
         self._is_heard = False  # True once a provider of the SDK was seen, or its lack was logged
 
     def sink(self, metrics: MetricReader) -> EventSink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from reprlib import repr as brief
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from failsoft.errors import ManifestError
 from failsoft.observe import subscriptions
 from failsoft.observe.instrument import Instrument, Instruments
+
+log = logging.getLogger("failsoft")
 
 if TYPE_CHECKING:
     from failsoft.runtime.services import Services
@@ -34,6 +37,10 @@ def add_instrument(services: Services, instrument: Instrument) -> Callable[[], N
         raise ManifestError(
             f"instrument: {brief(instrument)} is not an Instrument: give an instance of a subclass of failsoft.Instrument"
         )
+    if services.log.instruments is not None and any(
+        _is_same(instrument, other) for other in services.log.instruments.each
+    ):
+        log.warning("instruments: %s is there twice, and records everything twice: keep one", type(instrument).__name__)
     with services.toolbox.lock:
         before = services.log.instruments or Instruments(())
         services.log.instruments = before.replaced((*before.each, instrument))
@@ -52,6 +59,11 @@ def add_instrument(services: Services, instrument: Instrument) -> Callable[[], N
                 services.toolbox.speed_up()
 
     return remove
+
+
+def _is_same(one: Instrument, other: Instrument) -> bool:
+    """True if both record the same to the same place."""
+    return type(one) is type(other) and one._destination is not None and one._destination == other._destination
 
 
 def _add_sink(services: Services, instrument: Instrument) -> Callable[[], None]:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.model.compared import on_misuse
+from failsoft.core.model.failed_if import FailurePattern
 from failsoft.core.model.odd_options import find_odd_options
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.core.model.outcome import Outcome
@@ -42,6 +44,7 @@ def _log_misuse(tool: str, mistake: str) -> None:
 
 
 Outcome._on_misuse = staticmethod(_log_misuse)
+on_misuse.append(_log_misuse)
 
 if TYPE_CHECKING:
     from failsoft.runtime.services import Services
@@ -95,6 +98,8 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
         log.warning("%s: %s: %s", tool.id, field, message)
     if not isinstance(tool, FrameworkTool) and (unnamed := _find_unnamed(tool.fn)):
         log.warning("%s: %s", tool.id, unnamed)
+    if isinstance(tool.options.failed_if, FailurePattern) and (fieldless := _find_fieldless(tool)):
+        log.warning("%s: %s", tool.id, fieldless)
     if settings.tools and tool.id not in settings.tools:
         unused = [id for id, entry in settings.tools.items() if entry.entrypoint is None and id not in known]
         if hint := did_you_mean(tool.id, unused):
@@ -118,6 +123,17 @@ def _find_unnamed(fn: Callable[..., Any]) -> str:
         if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
             return f"calls by name cannot fill {parameter.name}, which is positional-only: drop the / of its function"
     return ""
+
+
+def _find_fieldless(tool: Tool) -> str:
+    """Say why a pattern can match no value of the tool, as its annotation shows; empty if it may match one."""
+    signature = tool.signature()
+    returned = None if signature is None else signature.return_annotation
+    name = returned if isinstance(returned, str) else getattr(returned, "__name__", "")
+    pattern = tool.options.failed_if
+    if name not in ("int", "float", "bool", "bytes") or not pattern.fields:
+        return ""
+    return f"failed_if: {pattern.fields[0].path} is a field, and a value of type {name} has none: give a function of the value"
 
 
 def _refuse_taken(known: Tool | None, tool: Tool) -> None:

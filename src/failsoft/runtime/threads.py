@@ -10,6 +10,7 @@ from failsoft.core.conversation.thread_state import Dangling, Offer
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
+from failsoft.errors import ManifestError
 from failsoft.observe import events
 from failsoft.runtime.call.in_place import can_be_replaced
 from failsoft.runtime.call.user_text import phrase
@@ -45,9 +46,18 @@ class Thread:
         self._key: Key = (tenant, thread)
 
     @property
+    def _conversation(self) -> Key:
+        """Its key. Calls without a thread belong to no conversation."""
+        if not self._key[1]:
+            raise ManifestError(
+                "threads: '' is no conversation: name the one that the calls were made with, as in rt.call(…, thread=\"chat-42\")"
+            )
+        return self._key
+
+    @property
     def offers(self) -> list[Offer]:
         """The calls that may be retried if the user asks, the oldest first. Reads the store, so it may block."""
-        return self._rt.books.conversations.list_offers(self._key)
+        return self._rt.books.conversations.list_offers(self._conversation)
 
     async def retry(self, tool: str | Callable[..., Any]) -> Outcome[Any]:
         """Repeat the offered call, because the user asked for it. Without an offer the outcome says so.
@@ -55,10 +65,10 @@ class Thread:
         The offer is used up when the retry runs. If an open circuit, a rate limit or a full queue refuses the retry, the
         offer stays.
         """
-        rt = self._rt
+        rt, key = self._rt, self._conversation
         rt.runner.refuse_if_closed()
         found = rt.toolbox.find(tool)
-        offer = await rt.books.conversations.find_offer(self._key, found.id) if found.is_known else None
+        offer = await rt.books.conversations.find_offer(key, found.id) if found.is_known else None
         if offer is None:
             return await self._nothing(found)
         call = rt.runner.open_call(found, offer.args, dict(offer.arguments))
@@ -96,7 +106,7 @@ class Thread:
 
     def clear(self, tool: str | Callable[..., Any] | None = None) -> None:
         """Forget offers, loops and missing tools of this thread: of one tool, or of all."""
-        self._rt.books.conversations.forget(self._key, None if tool is None else self._id_of(tool))
+        self._rt.books.conversations.forget(self._conversation, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
         """True if the tool, or a fallback for it, can be used here as far as is known. Adapters offer models only such tools."""
@@ -129,14 +139,14 @@ class Thread:
 
         Reads the store, so it may block.
         """
-        return self._rt.books.conversations.list_unanswered(self._key)
+        return self._rt.books.conversations.list_unanswered(self._conversation)
 
     def close_dangling(self) -> list[Dangling]:
         """Return ``dangling`` and forget these calls. Give the model each text as the result of its call.
 
         After this, calls that were refused because they had begun before may be made again.
         """
-        return self._rt.books.conversations.close_dangling(self._key)
+        return self._rt.books.conversations.close_dangling(self._conversation)
 
     def __repr__(self) -> str:
         tenant, thread = self._key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import weakref
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -13,9 +15,10 @@ from failsoft.adapters.openai_agents.own_tools import own_hooks, pass_own_tools,
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.errors import FailsoftError
-from failsoft.integration.api import reset_variable
+from failsoft.integration.api import reset_variable, visible
 from failsoft.integration.framework_tool import require_runtime
 
+log = logging.getLogger("failsoft")
 A = TypeVar("A", bound=Agent[Any])
 
 _LISTING: ContextVar[tuple[GuardedAgent, list[Any]] | None] = ContextVar("failsoft_listing", default=None)
@@ -38,11 +41,34 @@ def guard_agent(agent: A, runtime: Any, *, thread: Thread | None = None, gracefu
         raise FailsoftError(f"graceful={graceful!r:.80}: expected True or False")
     if isinstance(agent, GuardedAgent):
         raise FailsoftError(f"{agent.name!r} is already guarded: use it as it is, or guard the original agent")
-    private.watch_runs(pass_own_tools)
+    private.watch_runs(pass_own_tools, _look_at)
     clone = cast("A", agent.clone())
-    return make_proxy(
-        clone, Guard(runtime, thread, graceful), GuardedAgent, {**vars(clone), "tools": GuardedTools(clone.tools)}
-    )
+    guard = Guard(runtime, thread, graceful)
+    guarded = make_proxy(clone, guard, GuardedAgent, {**vars(clone), "tools": GuardedTools(clone.tools)})
+    weakref.finalize(guarded, _note_dropped, guard, weakref.ref(agent)).atexit = False
+    return guarded
+
+
+_UNUSED: dict[int, weakref.ref[Any]] = {}  # agents whose guarded form was dropped without a run
+
+
+def _note_dropped(guard: Guard, agent: weakref.ref[Any]) -> None:
+    original = agent()
+    if original is not None and not guard.has_run:
+        _UNUSED[id(original)] = agent
+        weakref.finalize(original, _UNUSED.pop, id(original), None).atexit = False
+
+
+def _look_at(agent: Any) -> None:
+    """Log that an agent runs unguarded whose guarded form has been dropped: most likely by mistake."""
+    if isinstance(agent, GuardedAgent):
+        agent._guard.has_run = True
+    elif _UNUSED and agent is not None and (known := _UNUSED.pop(id(agent), None)) is not None and known() is agent:
+        log.warning(
+            "%s runs without failsoft: guard_agent returns the guarded agent and leaves the original as it is: write guarded = "
+            "guard_agent(agent, rt), and run that one",
+            visible(str(agent.name)),
+        )
 
 
 class GuardedAgent(GuardedProxy):

@@ -160,13 +160,13 @@ def current_run() -> Run | None:
     return _RUN.get()
 
 
-def watch_runs(replace_hooks: Callable[[Any], Any]) -> None:
-    """Wrap the default runner, to learn when runs begin and end and to replace a run's hooks."""
+def watch_runs(replace_hooks: Callable[[Any], Any], look_at: Callable[[Any], None]) -> None:
+    """Wrap the default runner, to learn when runs of which agent begin and end and to replace a run's hooks."""
     find, replace = (
         getattr(agents.run, name, None) for name in ("get_default_agent_runner", "set_default_agent_runner")
     )
     if find is not None and replace is not None and not isinstance(find(), _Runner):
-        replace(_Runner(find(), replace_hooks))
+        replace(_Runner(find(), replace_hooks, look_at))
 
 
 @contextmanager
@@ -190,11 +190,13 @@ async def _watched(running: Coroutine[Any, Any, Any]) -> Any:
 class _Runner(agents.run.AgentRunner):
     """The default runner, watched. Its frames appear in tracebacks, so they keep no input."""
 
-    def __init__(self, inner: Any, replace_hooks: Callable[[Any], Any]) -> None:
+    def __init__(self, inner: Any, replace_hooks: Callable[[Any], Any], look_at: Callable[[Any], None]) -> None:
         self.inner = inner
         self._replace_hooks = replace_hooks
+        self._look_at = look_at
 
-    def _prepare(self, options: dict[str, Any]) -> None:
+    def _prepare(self, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._look_at(args[0] if args else options.get("starting_agent"))
         hooks = options.get("hooks")
         if isinstance(hooks, RunHooksBase):  # the SDK rejects others
             options["hooks"] = self._replace_hooks(hooks)
@@ -203,11 +205,11 @@ class _Runner(agents.run.AgentRunner):
         return getattr(self.inner, name)
 
     def run(self, *args: Any, **options: Any) -> Any:
-        self._prepare(options)
+        self._prepare(args, options)
         return _watched(self.inner.run(*args, **options))
 
     def run_sync(self, *args: Any, **options: Any) -> Any:
-        self._prepare(options)
+        self._prepare(args, options)
         with _opened() as run:
             try:
                 return self.inner.run_sync(*args, **options)
@@ -216,7 +218,7 @@ class _Runner(agents.run.AgentRunner):
                 del args, options
 
     def run_streamed(self, *args: Any, **options: Any) -> Any:
-        self._prepare(options)
+        self._prepare(args, options)
         with _opened() as run:
             result = self.inner.run_streamed(*args, **options)
         task = getattr(result, "run_loop_task", None)

@@ -133,16 +133,28 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
         if policy.then.strategy == "retry" and "unknown" in policy.when.effect and not policy.even_if_effect_unknown:
             message = "what may have happened is repeated only with even_if_effect_unknown: true"
             yield "warning", place, f"{field}.then", message
-        if policy.then.tool is not None:
-            yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
-        for glob in policy.when.tool:
-            near = did_you_mean(glob, tools.ids)
-            if (tools.in_code is not None or near) and not any(fnmatchcase(id, glob) for id in tools.ids):
-                yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool{near}"
-        tags = {tag for tool in tools.tags.values() for tag in tool}
-        for tag in set(policy.when.tags) - tags:
-            if near := did_you_mean(tag, tags):
-                yield "warning", place, f"{field}.when.tags", f"no tool of the manifest has the tag {tag}{near}"
+        yield from _check_words(policy, tools, place, field)
+
+
+def _check_words(policy: Policy, tools: _Tools, place: str, field: str) -> Iterator[Finding]:
+    """Check the names in a policy, and its text."""
+    if left := policy.then.placeholder:
+        yield (
+            "warning",
+            place,
+            f"{field}.then.message",
+            f"{left} is shown as it is: a policy's text has no placeholders",
+        )
+    if policy.then.tool is not None:
+        yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
+    for glob in policy.when.tool:
+        near = did_you_mean(glob, tools.ids)
+        if (tools.in_code is not None or near) and not any(fnmatchcase(id, glob) for id in tools.ids):
+            yield "warning", place, f"{field}.when.tool", f"{glob} matches no tool{near}"
+    tags = {tag for tool in tools.tags.values() for tag in tool}
+    for tag in set(policy.when.tags) - tags:
+        if near := did_you_mean(tag, tags):
+            yield "warning", place, f"{field}.when.tags", f"no tool of the manifest has the tag {tag}{near}"
 
 
 def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:

@@ -20,10 +20,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from failsoft.core.model.failed_if import FailurePattern
+from failsoft.core.model.failed_if import FailurePattern, FieldMatch
 from failsoft.core.model.json_values import plain, shown
+from failsoft.core.model.misspelt import find_meant
 from failsoft.core.model.outcome import CallFailed, Outcome
 from failsoft.core.model.partial import Partial
+from failsoft.core.model.verified import Verified
 
 MOST_TYPES: Final = 1000  # remembered as plain; programs that make classes must not fill the memory
 MOST_JSON: Final = 100_000  # characters of a text that is read as JSON
@@ -65,7 +67,7 @@ def is_plain(kind: type) -> bool:
     try:
         if kind in PLAIN_TYPES:
             return True
-        if issubclass(kind, BaseException | Outcome | Partial) or flags_of(kind):
+        if issubclass(kind, BaseException | Outcome | Partial | Verified) or flags_of(kind):
             return False
         if len(PLAIN_TYPES) < MOST_TYPES and not (hasattr(kind, "__await__") or hasattr(kind, "__aiter__")):
             PLAIN_TYPES.add(kind)
@@ -167,6 +169,54 @@ def match_pattern(pattern: FailurePattern, readings: Iterable[Any]) -> ReturnedF
         if text is not None and re.search(pattern.text, text[:MOST_SEARCHED]):
             return ReturnedFailure(text, value)
     return None
+
+
+def doubt_pattern(pattern: FailurePattern, readings: Iterable[Any]) -> str:
+    """Say why a pattern that did not match a value was hardly meant as it is written; empty if nothing says so.
+
+    A field that only failures have is no mistake. One that the value has under a similar name, with the same kind of
+    value, is.
+    """
+    for value in [*readings][:MOST_PARTS]:
+        for form in _forms(value):
+            for field in pattern.fields:
+                if _find(form, field.path) is _ABSENT and (meant := _meant_field(form, field)):
+                    return f"the tool's value has no field {field.path}; did you mean {meant}?"
+        text = _own_text(value)
+        if pattern.text is None and text is not None and re.match(_ERROR_TEXT, text):
+            names = ", ".join(field.path for field in pattern.fields)
+            return (
+                f"the tool returned a text that reads like an error and has no field {names}, so it counts as a success: "
+                'add a regular expression for texts, like text: "^Error"'
+            )
+    return ""
+
+
+_ERROR_TEXT = (
+    r"(?i)\s{0,9}(?:(?:error|failed|failure|exception|[a-z.]{1,60}(?:error|exception))(?: \w{1,20}){0,3}:|failed to\b)"
+)
+
+
+def _meant_field(form: Any, field: FieldMatch) -> str | None:
+    """Return the field of a value that a path hardly misses: one of a similar name, and of the same kind of value."""
+    at, path = form, field.path.split(".")
+    for number, part in enumerate(path):
+        inside = _field(at, part)
+        if inside is _ABSENT:
+            if not isinstance(at, dict) or len(at) > MOST_PARTS:
+                return None
+            last = number == len(path) - 1
+            like = [
+                name for name, value in at.items() if isinstance(name, str) and (not last or _comparable(value, field))
+            ]
+            meant = find_meant(part, like)
+            return None if meant is None else ".".join([*path[:number], meant, *path[number + 1 :]])
+        at = inside
+    return None
+
+
+def _comparable(value: Any, field: FieldMatch) -> bool:
+    return any(type(value) is type(wanted) for wanted in field.values)
 
 
 def _forms(value: Any) -> Iterator[Any]:

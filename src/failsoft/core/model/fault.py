@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from failsoft.core.model.compared import doubt_comparison
+
 Classification = Literal["transient", "permanent"]
 Category = Literal[
     "tool_unavailable",  # not installed or not registered
@@ -62,6 +64,19 @@ class Code(StrEnum):
     DATA_LOSS = "DATA_LOSS"
     UNAUTHENTICATED = "UNAUTHENTICATED"
 
+    def __eq__(self, other: object) -> bool:
+        """Compare as a text. A comparison that is never true, with a number or a misspelt code, is logged."""
+        equal = str.__eq__(self, other)
+        if equal is not True:
+            doubt_comparison("fault.code", other, _CODES, "fault.http_status")
+        return equal
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    __hash__ = str.__hash__
+
     # CamelCase aliases of the same members
     Cancelled = "CANCELLED"
     Unknown = "UNKNOWN"
@@ -90,6 +105,7 @@ class Code(StrEnum):
         return cls.__members__.get(name.upper())
 
 
+_CODES = tuple(code.value for code in Code)
 ErrorStatusCode = Code  # compatibility alias
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from itertools import pairwise
+from types import FunctionType
+from typing import Any
 
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import QUEUE, Override, RetryOptions, ToolOptions
@@ -20,6 +24,11 @@ def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
     yield from _find_odd_fallbacks(options)
     if options.breaker.timeout < _SHORT:
         yield "breaker.timeout", _too_short(options.breaker.timeout)
+    if isinstance(options.failed_if, FunctionType) and _returns_nothing(options.failed_if):
+        yield (
+            "failed_if",
+            f"{options.failed_if.__name__} never returns anything, so no value is a failure: add a return",
+        )
     for number, entry in enumerate(options.classification):
         for earlier in options.classification[:number]:
             if isinstance(entry, Override) and isinstance(earlier, Override) and _covers(earlier, entry):
@@ -74,3 +83,24 @@ def _covers(one: Override, other: Override) -> bool:
     """True if every error that ``other`` matches is matched by ``one``."""
     names = ("http_status", "code", "exception", "pattern", "matches")
     return all(getattr(one, name) in (None, getattr(other, name)) for name in names)
+
+
+def _returns_nothing(function: Callable[..., Any]) -> bool:
+    """True if a function looks at its argument, but cannot return anything but None, and does not raise.
+
+    A lambda says what it returns, and a function that ignores its argument is a placeholder.
+    """
+    code = function.__code__
+    if function.__name__ == "<lambda>" or code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
+        return False
+    from dis import get_instructions  # most tools have no such function
+
+    steps = [step for step in get_instructions(code) if step.opname != "CACHE"]
+    if any(step.opname == "RAISE_VARARGS" for step in steps):
+        return False
+    if not any(step.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) for step in steps):
+        return False
+    for before, step in pairwise(steps):
+        if step.opname == "RETURN_VALUE" and not (before.opname == "LOAD_CONST" and before.argval is None):
+            return False
+    return all(step.argval is None for step in steps if step.opname == "RETURN_CONST")

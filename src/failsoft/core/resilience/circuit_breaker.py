@@ -31,7 +31,7 @@ attempt of each call.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from failsoft.core.model.durations import MOMENT
 from failsoft.core.resilience.breaker_window import exceeds_rate, remember
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.options import BreakerOptions
 
 CircuitState = Literal["closed", "open", "half_open"]
+CIRCUIT_STATES: tuple[CircuitState, ...] = get_args(CircuitState)
 Result = Literal["success", "failure", "neutral"]
 
 

@@ -18,6 +18,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,17 +26,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.fault import Category, Classification, Code, Effect
+from failsoft.core.model.misspelt import find_meant
 from failsoft.core.model.outcome import Strategy
 from failsoft.core.model.validation import codes, duration, fill, flag, one_of, several, texts, whole, word
 from failsoft.core.resilience.circuit_breaker import CircuitState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from failsoft.core.model.durations import Duration
     from failsoft.core.model.fault import Fault
 
 T = TypeVar("T")
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_][\w.]{0,60}\}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,6 +147,12 @@ class Then:
         if self.strategy is None and self.message is None:
             raise ValueError(f"expected an action: {', '.join(get_args(Strategy))}, or a message")
 
+    @property
+    def placeholder(self) -> str:
+        """The first ``{name}`` in the message, which users would see as it is; empty if there is none."""
+        found = None if self.message is None else _PLACEHOLDER.search(self.message)
+        return "" if found is None else found[0]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the action as plain data."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -208,6 +217,14 @@ def repeated_names(policies: Iterable[Policy]) -> tuple[str, ...]:
     """Return the names that more than one policy has, each once."""
     seen = Counter(policy.name for policy in policies)
     return tuple(name for name, times in seen.items() if times > 1)
+
+
+def find_misspelt(policies: Iterable[Policy], tool: str, known: Container[str]) -> Iterator[tuple[Policy, str]]:
+    """Find the policies that probably mean this tool, but name one that does not exist."""
+    for policy in policies:
+        for name in policy.when.tool:
+            if name not in known and not {"*", "?"} & {*name} and find_meant(name, [tool]) is not None:
+                yield policy, name
 
 
 def _categories(when: When) -> tuple[str, ...]:

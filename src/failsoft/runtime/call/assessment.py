@@ -100,6 +100,8 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
     """Count a failure, and look at everything that a decision depends on."""
     candidate, fault, entered, ticket, verdict, hold = step
     tool, health, memory = candidate.tool, candidate.health, rt.judgement.memory
+    if rt.judgement.policies and not tool.is_in_book:
+        _look_up_policies(rt, tool)
     if hold:
         set_rate_hold(rt, call, tool, fault)
     opened = ticket is not None and report_to_breaker(rt, call, candidate, ticket, verdict, fault) == "open"
@@ -125,6 +127,21 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
         bool(entered) and call.may_have_written_inside,
         call.changed,
     ))  # fmt: skip
+
+
+def _look_up_policies(rt: InPlaceServices, tool: Tool) -> None:
+    """Log once that a policy names no tool, but one like this. Tools may be registered in any order."""
+    from failsoft.core.resilience.policy import find_misspelt  # start-up: most runtimes have no policies
+
+    tool.is_in_book = True
+    for policy, name in find_misspelt(rt.judgement.policies, tool.id, rt.toolbox.tools):
+        rt.toolbox.warn_once(
+            f"policy {policy.name} {name}",
+            "policies: %r: there is no tool %s; did you mean %s?",
+            policy.name,
+            name,
+            tool.id,
+        )
 
 
 def find_fallbacks(rt: InPlaceServices, call: Call, step: FindFallbacks) -> FallbacksFound:

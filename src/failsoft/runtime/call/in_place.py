@@ -50,6 +50,7 @@ from failsoft.runtime.tools.counted_as_write import count_as_write
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
+    from failsoft.runtime.call.model import AttemptResult
     from failsoft.runtime.call.ports import InPlaceServices
     from failsoft.runtime.tools.tool import Tool
 
@@ -165,12 +166,25 @@ def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
         rt.books.conversations.note_failure(call, step.outcome)
 
 
+def _read_value(rt: InPlaceServices, call: Call, step: ReadValue) -> AttemptResult:
+    tool = step.candidate.tool
+    return read_value(tool, step.result, answers_verify=lambda: _answers_verify(rt, call, tool))
+
+
+def _answers_verify(rt: InPlaceServices, call: Call, tool: Tool) -> bool:
+    """True if a tool may be asked by the ``verify`` of another one: it is that function, or is called inside it."""
+    asked = call.parent
+    return (asked is not None and asked.tool.options.verify is not None) or any(
+        other.options.verify is tool.guarded for other in [*rt.toolbox.tools.values()]
+    )
+
+
 IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     CountCall: _count_call,
     FindLoop: _find_loop,
     Admit: admit,
     CheckBegun: _check_begun,
-    ReadValue: lambda _, __, step: read_value(step.candidate.tool, step.result),
+    ReadValue: _read_value,
     Classify: classify_result,
     CheckInside: lambda _, call, step: check_inside(call, step.tool),
     NoteAttempt: lambda rt, call, step: rt.books.conversations.note_attempt(call, step.tool, step.fault, ran=step.ran),

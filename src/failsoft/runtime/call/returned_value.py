@@ -9,16 +9,26 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from inspect import iscoroutine
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, get_args
 
-from failsoft.core.classify.returned import ReturnedFailure, find_returned, match_pattern, text_of, value_inside
+from failsoft.core.classify.returned import (
+    ReturnedFailure,
+    doubt_pattern,
+    find_returned,
+    match_pattern,
+    text_of,
+    value_inside,
+)
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.failed_if import FailurePattern
 from failsoft.core.model.fault import Category, Classification, Code, Effect, Fault
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import Partial
+from failsoft.core.model.verified import Verified
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.runtime.call.streams import AsyncStream, Stream
 from failsoft.runtime.execution.processes.reply import WorkerError
@@ -32,17 +42,20 @@ _NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # a returned one does 
 _EXPECTED = "return True, False, an error text or a Fault"
 
 
-def read_value(tool: Tool, result: AttemptResult) -> AttemptResult:
-    """Return the result of an attempt that returned a value; with its error or fault if the value is a failure."""
+def read_value(tool: Tool, result: AttemptResult, *, answers_verify: Callable[[], bool]) -> AttemptResult:
+    """Return the result of an attempt that returned a value; with its error or fault if the value is a failure.
+
+    ``answers_verify``: whether the tool may be asked by the ``verify`` of another one.
+    """
     try:
-        return _read(tool, result)
+        return _read(tool, result, answers_verify)
     except Exception as error:  # a value's own methods may raise anything
         if tool.options.failed_if is None:
             return result
         return _broken(tool, result._replace(value=None), f"could not be asked: {sanitise(error)}", error)
 
 
-def _read(tool: Tool, result: AttemptResult) -> AttemptResult:
+def _read(tool: Tool, result: AttemptResult, answers_verify: Callable[[], bool]) -> AttemptResult:
     own = tool.own_value(result.value)
     if tool.is_control_flow(own):
         return result
@@ -54,6 +67,10 @@ def _read(tool: Tool, result: AttemptResult) -> AttemptResult:
     value = value_inside(result.value)
     if value is not result.value:
         result = result._replace(value=value)
+    if isinstance(value, Verified) and not answers_verify():
+        Outcome._on_misuse(
+            tool.id, "it returned a Verified, which is the answer of a verify function: a tool returns what it found"
+        )
     if tool.options.failed_if is None or isinstance(value, Partial):
         return result
     return _ask(tool, result, value_inside(own))
@@ -75,6 +92,11 @@ def _ask(tool: Tool, result: AttemptResult, own: Any) -> AttemptResult:
     failed_if = tool.options.failed_if
     if isinstance(failed_if, FailurePattern):
         failure = match_pattern(failed_if, tool.readings(result.value, own))
+        if failure is None and tool.looks_at_values:
+            tool.looks_at_values -= 1
+            if doubt := doubt_pattern(failed_if, tool.readings(result.value, own)):
+                tool.looks_at_values = 0
+                Outcome._on_misuse(tool.id, f"failed_if: {doubt}")
         return result if failure is None else result._replace(value=None, error=failure)
     try:
         answer = failed_if(own)

@@ -37,6 +37,7 @@ ToolKind = Literal["async", "sync", "async stream", "stream"]
 FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's fast path
 CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
+LOOKS = 20  # values that a pattern is compared with for misspelt fields
 log = logging.getLogger("failsoft")
 
 
@@ -64,9 +65,11 @@ class Tool:
         "guarded",
         "health",
         "id",
+        "is_in_book",
         "kind",
         "known_errors",
         "label",
+        "looks_at_values",
         "only_reads",
         "options",
         "queue",
@@ -136,6 +139,8 @@ class Tool:
         self.closed_ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
+        self.looks_at_values = LOOKS  # at so many more values, to find out whether ``failed_if`` is misspelt
+        self.is_in_book = False  # True once the policies were searched for a misspelling of its id
         self._warned = False
         unchecked = command is not None or not options.check_types
         self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name

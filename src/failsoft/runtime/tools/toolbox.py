@@ -6,16 +6,17 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.resilience.breaker_window import failure_rate
 from failsoft.errors import FailsoftError
-from failsoft.runtime.tools.health import HealthView, ToolHealth
+from failsoft.runtime.tools.health import HealthView, ShownState, ToolHealth
 from failsoft.runtime.tools.unknown_tool import UnknownTool
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
+    from failsoft.core.resilience.circuit_breaker import CircuitState
     from failsoft.runtime.persistence.circuits import Circuits
     from failsoft.runtime.tools.tool import Tool
 
@@ -116,7 +117,7 @@ class Toolbox:
         health = health or tool.health
         with self.lock:
             return HealthView(
-                health.observe(now),
+                cast("CircuitState", ShownState(health.observe(now))),
                 health.state.failures,
                 tool.unavailable_fault is None,
                 health.open_for(now),

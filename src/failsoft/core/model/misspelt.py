@@ -1,0 +1,33 @@
+"""Misspelt names: decide whether one name is probably meant to be another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_CLOSE = 0.8  # "mode" is not "code"
+_SIGNS = re.compile(r"[\W_]+")
+_DIGITS = re.compile(r"\d+")
+_LONGEST = 100  # characters that are compared
+
+
+def find_meant(written: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a name is a misspelling of, or None. ``search_v1`` is not a misspelt ``search_v2``."""
+    from difflib import SequenceMatcher  # imported only after a mistake
+
+    own = _plain(written)
+    best, found = 0.0, None
+    for name in known:
+        other = _plain(name)
+        if own == other:
+            return name
+        if _DIGITS.sub("", own) == _DIGITS.sub("", other):
+            continue
+        close = SequenceMatcher(None, own, other).ratio()
+        if close >= _CLOSE and close > best:
+            best, found = close, name
+    return found
+
+
+def _plain(name: str) -> str:
+    return _SIGNS.sub("", name[:_LONGEST]).lower()
