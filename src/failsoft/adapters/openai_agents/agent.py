@@ -63,7 +63,7 @@ def _look_at(agent: Any) -> None:
     """Log that an agent runs unguarded whose guarded form has been dropped: most likely by mistake."""
     if isinstance(agent, GuardedAgent):
         agent._guard.has_run = True
-    elif isinstance(agent, AgentBase) and (known := _UNUSED.pop(id(agent), None)) is not None and known() is agent:
+    elif _UNUSED.pop(id(agent), None) is not None:  # another object had this id only after its entry was gone
         log.warning(
             "%s runs without failsoft: guard_agent returns the guarded agent and leaves the original as it is: write guarded = "
             "guard_agent(agent, rt), and run that one",
