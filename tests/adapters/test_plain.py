@@ -724,6 +724,21 @@ def test_items_that_are_not_calls_are_passed_to_on_other(caplog: pytest.LogCaptu
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
+async def ahandle(item: Any) -> None:
+    raise AssertionError("never awaited")
+
+
+@pytest.mark.parametrize(
+    ("handle", "says"), [(ahandle, "is async and would not be awaited"), ("log", "cannot be called")]
+)
+def test_an_on_other_that_would_not_get_the_items_is_rejected_at_once(handle: Any, says: str) -> None:
+    for calls in ([], [chat("weather", {"city": "Bern"})]):
+        with pytest.raises(FailsoftError, match=f"on_other: .* {says}"):
+            asyncio.run(run_tool_calls(runtime(), calls, on_other=handle))
+        with pytest.raises(FailsoftError, match=f"on_other: .* {says}"):
+            close_tool_calls(runtime(), calls, on_other=handle)
+
+
 def test_items_that_providers_run_themselves_are_ignored_silently(caplog: pytest.LogCaptureFixture) -> None:
     quiet = [
         "message", "reasoning", "web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "text",

@@ -176,7 +176,7 @@ def require_callables(handler: object = None, **functions: object) -> None:
     for name, function in functions.items():
         if not callable(function) and (function is not None or name == "subscribe"):
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
-        if name == "subscribe" and iscoroutinefunction(function):
+        if name in ("subscribe", "on_other") and iscoroutinefunction(function):
             raise ManifestError(f"{name}: {brief(function)} is async and would not be awaited: give a plain function")
         # an explain that fails is reported when it is first needed, and the default text is used
         if name != "explain" and callable(function) and (wrong := _takes_no(function)):

@@ -54,6 +54,7 @@ from failsoft.integration.api import (
     call_for_model,
     is_on_loop,
     read_time,
+    require_callables,
     require_text_names,
     run_on_loop_thread,
     visible,
@@ -171,6 +172,7 @@ def _arguments(call: Asked) -> Mapping[str, Any] | Fault:
 
 def _read(given: Any, on_other: Callable[[Any], object] | None) -> list[Asked]:
     """Return the calls to run here. Report the others, so that the application answers them."""
+    require_callables(on_other=on_other)
     found = read_all(given)
     for one in found:
         if isinstance(one, Other):
