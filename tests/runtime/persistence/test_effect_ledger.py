@@ -489,6 +489,52 @@ async def test_a_replay_is_recognised_while_another_process_locks_the_file(tmp_p
     dead.task.cancel()
 
 
+class Hung(MemoryStore):
+    """Its reads and claims wait for ``released``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+        self.readers: set[int] = set()
+
+    def claim(self, *_: Any, **__: Any) -> Any:
+        self.released.wait()
+        raise OSError("the share is gone")
+
+    def get(self, kind: Any, key: str) -> Any:
+        self.readers.add(threading.get_ident())
+        self.released.wait()
+        return super().get(kind, key)
+
+
+@real
+async def test_a_store_that_hangs_costs_one_thread_however_many_writes_wait() -> None:
+    store = Hung()
+    rt = Runtime(store=store)
+    rt.add(Scripted(*["sent"] * 20), id="send_email")
+    try:
+        outcomes = await asyncio.gather(*(rt.call("send_email", {}, id=f"c{number}") for number in range(20)))
+        assert {outcome.recorded for outcome in outcomes} == {False}
+        assert len(store.readers) == 1
+    finally:
+        store.released.set()
+
+
+@real
+async def test_replays_are_recognised_after_a_store_has_hung() -> None:
+    store = Hung()
+    before, after = Teller(MemoryStore()), Teller(store)
+    await before.die(id="c1")
+    for key, value in before.store.find("pending"):
+        store.put("pending", key, value)
+    try:
+        assert (await after.rt.call("pay", ARGS, id="c2")).recorded is False
+    finally:
+        store.released.set()
+    assert refused(await after.rt.call("pay", ARGS, id="c1"))
+    before.task.cancel()
+
+
 def test_a_runtime_cannot_require_a_store_that_it_has_not_got() -> None:
     with pytest.raises(ManifestError, match="store_required"):
         Runtime(store_required=True)

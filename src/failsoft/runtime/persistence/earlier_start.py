@@ -1,13 +1,16 @@
 """Wait for the record of a write; if the store does not confirm it, look for an earlier start of the same write.
 
 A store that cannot be written can often still be read: its file is locked by another process, or full. A replay is
-recognised there although it cannot be recorded.
+recognised there although it cannot be recorded. One OS thread reads for all calls: a store that hangs costs one thread,
+however many writes wait for it.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from failsoft.runtime.persistence.ledger_records import LedgerRecords, is_stale
@@ -17,37 +20,66 @@ from failsoft.runtime.persistence.write_record import WriteRecord
 Start = Callable[[Callable[[], None]], WriteRecord]
 
 
-async def confirm(start: Start, records: LedgerRecords, patience: float) -> WriteRecord:
-    """Start recording, and wait for an answer ``patience`` seconds at most, without blocking the event loop."""
-    record = await submit(start, patience / 2)
-    if record.answer in (None, "unknown"):
-        await submit(lambda wake: _look(records, record, wake), patience / 2)
-    return record
+class EarlierStarts:
+    """Confirms records in a store, or finds earlier starts there."""
 
+    def __init__(self, records: LedgerRecords) -> None:
+        self._records = records
+        self._lock = threading.Lock()
+        self._wanted: deque[WriteRecord] = deque()
+        self._reading = False  # a thread is reading
 
-def confirm_blocking(start: Start, records: LedgerRecords, patience: float) -> WriteRecord:
-    """``confirm`` for callers that block."""
-    record = submit_blocking(start, patience / 2)
-    if record.answer in (None, "unknown"):
-        submit_blocking(lambda wake: _look(records, record, wake), patience / 2)
-    return record
+    async def confirm(self, start: Start, patience: float) -> WriteRecord:
+        """Start recording, and wait for an answer ``patience`` seconds at most, without blocking the event loop."""
+        record = await submit(start, patience / 2)
+        if record.answer in (None, "unknown"):
+            try:
+                await submit(lambda wake: self._look(record, wake), patience / 2)
+            finally:
+                self._forget(record)
+        return record
 
+    def confirm_blocking(self, start: Start, patience: float) -> WriteRecord:
+        """``confirm`` for callers that block."""
+        record = submit_blocking(start, patience / 2)
+        if record.answer in (None, "unknown"):
+            try:
+                submit_blocking(lambda wake: self._look(record, wake), patience / 2)
+            finally:
+                self._forget(record)
+        return record
 
-def _look(records: LedgerRecords, record: WriteRecord, wake: Callable[[], None]) -> None:
-    """Read on an OS thread of its own. The answer to the record itself is still waited for."""
+    def _look(self, record: WriteRecord, wake: Callable[[], None]) -> None:
+        """Have the place of a record read. The answer to the record itself is still waited for."""
+        record.wake = wake
+        with self._lock:
+            self._wanted.append(record)
+            reading, self._reading = self._reading, True
+        if reading:
+            return
+        try:
+            threading.Thread(target=self._read, name="failsoft store", daemon=True).start()
+        except RuntimeError:  # the interpreter is about to end
+            self._read()
 
-    def read() -> None:
-        found = records.store.get("pending", record.place)
-        if _prevents(found, record, records.wall()):
-            record.earlier = found
-        if record.earlier is not None or record.answer is not None:
-            wake()
+    def _forget(self, record: WriteRecord) -> None:
+        """Leave out a record for which nobody waits any more."""
+        with self._lock, suppress(ValueError):
+            self._wanted.remove(record)
 
-    record.wake = wake
-    try:
-        threading.Thread(target=read, name="failsoft store", daemon=True).start()
-    except RuntimeError:  # the interpreter is about to end
-        read()
+    def _read(self) -> None:
+        while (record := self._next()) is not None:
+            found = self._records.store.get("pending", record.place)
+            with suppress(Exception):  # it may be anything
+                if _prevents(found, record, self._records.wall()):
+                    record.earlier = found
+            if record.earlier is not None or record.answer is not None:
+                record.wake()
+
+    def _next(self) -> WriteRecord | None:
+        with self._lock:
+            self._reading = bool(self._wanted)
+            return self._wanted.popleft() if self._wanted else None
 
 
 def _prevents(found: Any, record: WriteRecord, now: float) -> bool:

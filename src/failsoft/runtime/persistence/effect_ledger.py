@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.conversation.thread_state import mark
 from failsoft.core.model.ledger_entry import LedgerAnswer
-from failsoft.runtime.persistence.earlier_start import confirm, confirm_blocking
+from failsoft.runtime.persistence.earlier_start import EarlierStarts
 from failsoft.runtime.persistence.ledger_records import (
     KEPT_FOR,
     LedgerRecords,
@@ -89,6 +89,7 @@ class EffectLedger:
         self._waiting: list[WriteRecord] = []
         self._changes: list[Change] = []
         self._thread: threading.Thread | None = None
+        self._earlier = EarlierStarts(self.records)
 
     def is_running(self, place: str, record: Mapping[str, Any]) -> bool:
         """True if the call of a record is running in this process, or has ended here and its caller has the answer."""
@@ -102,11 +103,11 @@ class EffectLedger:
 
         ``replaces``: the call takes the place of the earlier start that it was found to be a replay of.
         """
-        return self._read(call, await confirm(partial(self._submit, call, replaces), self.records, PATIENCE))
+        return self._read(call, await self._earlier.confirm(partial(self._submit, call, replaces), PATIENCE))
 
     def begin_blocking(self, call: Write, *, replaces: bool = False) -> Answer:
         """``begin`` for callers that block."""
-        return self._read(call, confirm_blocking(partial(self._submit, call, replaces), self.records, PATIENCE))
+        return self._read(call, self._earlier.confirm_blocking(partial(self._submit, call, replaces), PATIENCE))
 
     def why_begun_may_run(self, call: Write, longest: float) -> str | None:
         """Return why the earlier start of a call may still run; None if it cannot. ``longest``: seconds that a call takes."""
