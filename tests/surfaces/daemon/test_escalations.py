@@ -135,3 +135,18 @@ def test_entries_are_limited_in_number_and_size(monkeypatch: pytest.MonkeyPatch)
     assert all(len(str(entry)) < 5_000 for entry in kept.entries(None, None, acknowledged=None))
     again = Escalations(store, lambda: now[0])
     assert again.entries(None, None, acknowledged=None) == kept.entries(None, None, acknowledged=None)
+
+
+def test_a_tenant_without_entries_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_IN_ALL", 5)
+    store = MemoryStore()
+    kept = Escalations(store, lambda: 1.0)
+    for number in range(3):
+        kept.note("busy", f"{number}", SAID)
+    for number in range(50):
+        kept.note(f"tenant {number}", "pay", SAID)
+    kept.save()
+    entries = kept.entries(None, None, acknowledged=None)
+    assert [entry["tenant"] for entry in entries] == ["tenant 45", "tenant 46", "tenant 47", "tenant 48", "tenant 49"]
+    assert len(store.find("escalation")) == 5
+    assert list(kept._entries) == [entry["tenant"] for entry in entries]

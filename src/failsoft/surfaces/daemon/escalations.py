@@ -40,11 +40,13 @@ class Escalations:
         self._wall = wall
         self._lock = threading.Lock()  # ``save`` runs on the thread of commits
         self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
+        self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by how many entries they have
         self._many = 0
         self._unsaved: dict[str, tuple[str | None, str]] = {}  # tenant and id, by key
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
-            self._entries.setdefault(entry["tenant"], OrderedDict())[entry["id"]] = entry
-            self._many += 1
+            own = self._entries.setdefault(entry["tenant"], OrderedDict())
+            own[entry["id"]] = entry
+            self._resize(entry["tenant"], len(own) - 1, len(own))
 
     def note(self, tenant: str | None, tool: str, event: Mapping[str, Any], runtime: str | None = None) -> None:
         """Count an escalation; ``event`` has the fields of the event ``Escalated``."""
@@ -54,7 +56,6 @@ class Escalations:
         with self._lock:
             own = self._entries.setdefault(tenant, OrderedDict())
             known = own.get(id)
-            self._many += known is None
             said = {name: _short(event.get(name)) for name in _SAID}
             own[id] = {
                 "id": id, "tenant": tenant, "runtime": runtime, "tool": tool, "code": code, **said,
@@ -62,16 +63,32 @@ class Escalations:
                 "first": now if known is None else known["first"], "last": now, "acknowledged": None,
             }  # fmt: skip
             own.move_to_end(id)
+            if known is None:
+                self._resize(tenant, len(own) - 1, len(own))
             self._unsaved[key_of(tenant, id)] = tenant, id
             if len(own) > MOST:
                 self._drop_oldest(tenant)
             elif self._many > MOST_IN_ALL:
-                self._drop_oldest(max(self._entries, key=lambda each: len(self._entries[each])))
+                self._drop_oldest(next(iter(self._by_size[max(self._by_size)])))
 
     def _drop_oldest(self, tenant: str | None) -> None:
-        oldest, _ = self._entries[tenant].popitem(last=False)
-        self._many -= 1
+        own = self._entries[tenant]
+        oldest, _ = own.popitem(last=False)
         self._unsaved[key_of(tenant, oldest)] = tenant, oldest
+        self._resize(tenant, len(own) + 1, len(own))
+
+    def _resize(self, tenant: str | None, before: int, after: int) -> None:
+        """Take note of how many entries a tenant has. One without entries is forgotten."""
+        self._many += after - before
+        if before:
+            alike = self._by_size[before]
+            del alike[tenant]
+            if not alike:
+                del self._by_size[before]
+        if after:
+            self._by_size.setdefault(after, {})[tenant] = None
+        else:
+            del self._entries[tenant]
 
     def note_outcome(self, tenant: str | None, outcome: Outcome[Any], turn_id: str | None = None) -> None:
         """Count the escalation of a call of the daemon's own, if it was escalated."""
@@ -107,7 +124,7 @@ class Escalations:
         """Put everything that has changed into the store."""
         with self._lock:
             unsaved, self._unsaved = self._unsaved, {}
-            changed = [(key, self._entries[owner].get(id)) for key, (owner, id) in unsaved.items()]
+            changed = [(key, self._entries.get(owner, {}).get(id)) for key, (owner, id) in unsaved.items()]
         for key, entry in changed:
             if entry is None:
                 self._store.delete("escalation", key)
