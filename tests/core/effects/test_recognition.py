@@ -68,7 +68,9 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
           new_messages generate_report generate_image
           get_access_token fetch_otp bulk_convert_existing_rules list_add_item refund_policy
           post_status report_status transfer_balance adj_balance zero_balance sync_status archive_history order_report
-          bug_report daily_summary meeting_schedule movie_rate tax_return anonymize_profile thermostat_temperature"""
+          bug_report daily_summary meeting_schedule movie_rate tax_return anonymize_profile thermostat_temperature
+          moderate_reviews solicit_reviews strip_metadata embed_metadata scrub_history vacuum_statistics circulate_news
+          implement_recommendations getandlock fetchandstore searchandpay"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:
@@ -267,3 +269,38 @@ def test_hostile_names_and_descriptions_take_no_time(text: str) -> None:
     recognise(text, text)
     recognise("x", text)
     assert time.perf_counter() - began < 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("account_limits", "New limits for an account"),
+        ("room_temperature", "Target temperature for a room"),
+        ("order_status", "The new status of an order"),
+        ("user_profile", "User profile: pass the fields to be changed"),
+        ("customer_details", "Customer details to be stored"),
+        ("medical_information", "Medical information is recorded in the patient's file"),
+        ("contact_information", "Contact information of the caller, written to the CRM"),
+        ("payment_information", "Payment information for the order; charges the card"),
+        ("daily_news", "Morning digest mailed to everybody"),
+        ("moderate_reviews", "Moderates reviews"),
+        ("invoice", "Retrieves an invoice and mails it to the customer"),
+        ("comment", "Fetches comments; with text given a comment gets created"),
+        ("post", "Fetches posts by sending a like to each"),
+    ],
+)
+def test_a_thing_that_the_description_changes_is_not_read(name: str, description: str) -> None:
+    assert recognise(name, description).effect != "read"
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("order_history", "History of a customer's purchases"),
+        ("weather", "Current weather in a city"),
+        ("account_balance", "The balance of an account"),
+        ("stock_news", "Stock news for a ticker"),
+    ],
+)
+def test_a_thing_that_the_description_only_names_is_read(name: str, description: str) -> None:
+    assert recognise(name, description).effect == "read"

@@ -36,6 +36,17 @@ async def test_the_stream_goes_to_a_file_as_json_lines(tmp_path: Path) -> None:
 
 
 @virtual
+async def test_a_file_that_was_emptied_but_for_a_line_end_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n")
+    async with Runtime(trace=path) as rt:
+        rt.add(Scripted("fine"), id="good")
+        await rt.call("good")
+        assert await rt.flush()
+    assert '"event_type":"CallSucceeded"' in path.read_text().replace(" ", "")
+
+
+@virtual
 async def test_plain_successes_are_written_as_they_would_be_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     rt = Runtime(trace=path)

@@ -128,7 +128,7 @@ def _acts_on(verb: str, rest: str) -> bool:
 
 def only_looks_up(description: str) -> bool:
     """True if a description begins with looking something up and no other sentence or clause of it begins with a write."""
-    if not table.LOOKS_UP.match(description):
+    if not table.LOOKS_UP.match(description) or may_change(description):
         return False
     starts = [found.group(1) for found in _CLAUSE.finditer(description)]
     verbs = {form for word in starts for form in forms_of(word.lower())}
@@ -175,6 +175,25 @@ def forms_of(word: str) -> list[str]:
         stem = word[:-3]
         forms += [stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
     return forms
+
+
+def may_change(description: str) -> bool:
+    """True if a description has any form of a verb that changes something, or speaks of what is given."""
+    said = {word.lower() for word in WORDS.findall(description)}
+    verbs = {form for word in said for form in forms_of(word)} - table.WRITES_THAT_ARE_NOUNS - table.NO_VERBS_IN_TEXTS
+    past = {form for word in said for form in _before_past(word)}
+    in_past = past & (table.WRITES_FIRST | table.WRITES_IN_FRONT | table.RARE_WRITES)
+    return bool(said & table.GIVEN or in_past or verbs & table.RARE_WRITES) or any(map(writes, verbs | past))
+
+
+def _before_past(word: str) -> list[str]:
+    """Return the verbs of which a word may be the past: "stored", "moved", "cancelled", "sent"."""
+    if word in table.IRREGULAR:
+        return [table.IRREGULAR[word]]
+    if not word.endswith("ed"):
+        return []
+    stem = word[:-2]
+    return [stem, f"{stem}e", f"{stem[:-1]}y", stem[:-1] if stem[-1:] == stem[-2:-1] else stem]
 
 
 def found(pattern: re.Pattern[str], text: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from failsoft.core.effects import words as table
-from failsoft.core.effects.descriptions import forms_of
+from failsoft.core.effects.descriptions import forms_of, may_change
 from failsoft.core.effects.names import PARTS, WORDS, Named, words_of, writes
 
 _INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
+_CONJUNCTION = re.compile(r"(?:and|or|then)(\w+)")
 _ARTICLE = re.compile(r"^\W*(?:(?:the|an?|all|any|your|this) )?", re.IGNORECASE)
 
 
@@ -23,6 +24,8 @@ def by_thing(name: str, description: str) -> Named | None:
     said = f'its name ends in "{last}" and has no verb'
     opening = [word.lower() for word in WORDS.findall(_ARTICLE.sub("", description[:60]))][:1]
     if any(form in table.OPEN | table.LIGHT for word in opening for form in forms_of(word)):  # "Capture the details"
+        return None
+    if may_change(description):
         return None
     if _is_asked_about(words):
         return Named("read", said)
@@ -51,8 +54,9 @@ def _is_asked_about(words: list[str]) -> bool:
 def _may_be_verb(word: str) -> bool:
     return (
         writes(word)
+        or word in table.RARE_WRITES
         or word in table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT | table.CONJUNCTIONS
-        or word.endswith(table.VERB_ENDINGS)
+        or (word.endswith(table.VERB_ENDINGS) and word not in table.NO_VERBS)
         or word in table.PHRASAL_WRITES
     )
 
@@ -63,6 +67,9 @@ def _by_unparted_verb(word: str) -> Named | None:
         rest = word.removeprefix(verb)
         if rest == word or len(rest) < 3 or _INFLECTION.fullmatch(rest):
             continue
+        second = _CONJUNCTION.match(rest)
+        if second is not None and _may_be_verb(second.group(1)):  # "getandlock"
+            return None
         if verb in table.UNPARTED_WRITES:
             return Named("write", f'"{verb}" in its name')
         if not any(second in rest for second in table.SECOND_HALVES | {"update", "set"}):

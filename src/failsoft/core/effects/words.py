@@ -266,8 +266,32 @@ ASPECTS = _words("status history info information detail details stats statistic
 RUNNING = _words("upload install import migrate restore ship rollout backup build export download")
 RUNNING_ASPECTS = _words("status progress")
 
-# Endings of verbs that no table knows: "anonymize", "gamify". What they do is not known.
-VERB_ENDINGS = ("ize", "ise", "ify")
+# Endings of verbs that no table knows: "anonymize", "gamify", "moderate". What they do is not known.
+VERB_ENDINGS = ("ize", "ise", "ify", "ate")
+NO_VERBS = _words("climate corporate private candidate template certificate affiliate estate state debate date rate")
+
+# Verbs that are rare in names. Before a thing to look at they change it: "strip_metadata", "solicit_reviews".
+RARE_WRITES = _words("""
+    solicit gather strip embed scrub vacuum nuke implement enact spoof hedge offload dump unload adopt tamper encrypt decrypt
+    forge correct mail reword flatten censor compile craft unveil disclose declare wrap unwrap blast garnish vest enrich
+    shorten boost rig
+""")
+
+# Verbs of WRITES that are also nouns or adjectives in descriptions: "the complete history", "start and stop".
+NO_VERBS_IN_TEXTS = _words("complete start stop clean transition")
+
+# The past of verbs that do not end in "ed".
+IRREGULAR = {
+    "sent": "send",
+    "paid": "pay",
+    "sold": "sell",
+    "bought": "buy",
+    "written": "write",
+    "overwritten": "overwrite",
+}
+
+# Words of a description by which a thing is not looked at, but given: "the new limits of a card".
+GIVEN = _words("new target desired changed wanted")
 
 # Words that tell one thing from the others: "product_by_handle".
 KEYS = _words("id ids handle slug name key uuid number code url path hash symbol sku")

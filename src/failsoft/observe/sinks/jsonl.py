@@ -16,6 +16,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from json import JSONEncoder
 from json.encoder import encode_basestring as quote
@@ -38,7 +39,8 @@ def holds_other_data(path: Path) -> bool:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
         with path.open("rb") as file:
-            first = file.readline(1_000_000)
+            lines = iter(partial(file.readline, 1_000_000), b"")
+            first = next((line for line in lines if line.strip()), b"")  # "echo > file" empties it but for a line end
     except OSError:
         return False  # there is none yet, or it cannot be read
     return bool(first) and b'"event_type"' not in first

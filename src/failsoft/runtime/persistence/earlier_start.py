@@ -63,7 +63,7 @@ class EarlierStarts:
             self._read()
 
     def _forget(self, record: WriteRecord) -> None:
-        """Leave out a record for which nobody waits any more."""
+        """Leave out the record of a call that has gone on."""
         with self._lock, suppress(ValueError):
             self._wanted.remove(record)
 

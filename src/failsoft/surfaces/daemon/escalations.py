@@ -124,7 +124,7 @@ class Escalations:
         """Put everything that has changed into the store."""
         with self._lock:
             unsaved, self._unsaved = self._unsaved, {}
-            changed = [(key, self._entries.get(owner, {}).get(id)) for key, (owner, id) in unsaved.items()]
+            changed = [(key, self._entries.get(owner, OrderedDict()).get(id)) for key, (owner, id) in unsaved.items()]
         for key, entry in changed:
             if entry is None:
                 self._store.delete("escalation", key)
