@@ -261,13 +261,7 @@ def piece(arguments: str, id: str | None = None, name: str | None = None) -> Any
     return {"index": 0, "id": id, "type": None, "function": {"name": name, "arguments": arguments}}
 
 
-def as_object(given: Any) -> Any:
-    if isinstance(given, dict):
-        return SimpleNamespace(**{key: as_object(value) for key, value in given.items()})
-    return given
-
-
-@pytest.mark.parametrize("form", [dict, as_object], ids=["dict", "object"])
+@pytest.mark.parametrize("form", [dict, thing], ids=["dict", "object"])
 @pytest.mark.parametrize(
     "pieces",
     [
@@ -743,9 +737,29 @@ def test_items_that_providers_run_themselves_are_ignored_silently(caplog: pytest
     quiet = [
         "message", "reasoning", "web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "text",
         "image_generation_call", "mcp_list_tools", "thinking", "server_tool_use", "web_search_tool_result",
+        "program", "program_output", "tool_search_output", "additional_tools",
     ]  # fmt: skip
     assert run(runtime(), *({"type": kind, "id": "x"} for kind in quiet)) == []
+    search = {"type": "tool_search_call", "id": "s", "call_id": None, "arguments": {}}
+    assert run(runtime(), {**search, "execution": "server"}) == []
     assert caplog.records == []
+    assert run(runtime(), {**search, "execution": "client"}) == []
+    assert "tool_search_call s is not a tool call that failsoft runs" in caplog.text
+
+
+@pytest.mark.parametrize("form", [lambda call: call, thing], ids=["dicts", "objects"])
+@pytest.mark.parametrize(
+    "caller", [{"type": "program", "caller_id": "p1"}, {"type": "direct"}], ids=lambda one: one["type"]
+)
+def test_an_answer_names_the_program_that_made_the_call(caller: Any, form: Any) -> None:
+    """OpenAI's programs call tools, too: only with its caller does an answer reach the program."""
+    custom = {"type": "custom_tool_call", "call_id": "b", "name": "weather", "input": "Rome"}
+    calls = [form({**call, "caller": caller}) for call in (response("weather", {"city": "Bern"}, "a"), custom)]
+    assert [(answer["call_id"], answer["caller"]) for answer in run(runtime(), *calls)] == [
+        ("a", caller),
+        ("b", caller),
+    ]
+    assert [answer["caller"] for answer in close_tool_calls(runtime(), calls)] == [caller, caller]
 
 
 def test_a_hostile_type_is_shown_harmlessly(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 Message = dict[str, Any]
@@ -22,7 +23,7 @@ _QUIET = frozenset({
     "message", "reasoning", "compaction", "item_reference", "file_search_call", "web_search_call", "code_interpreter_call",
     "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_response", "function_call_output",
     "custom_tool_call_output", "computer_call_output", "local_shell_call_output", "shell_call_output",
-    "apply_patch_call_output", "output_text", "refusal", "input_text", "input_image", "input_file", "summary_text",
+    "apply_patch_call_output", "program", "program_output", "tool_search_output", "additional_tools", "output_text", "refusal", "input_text", "input_image", "input_file", "summary_text",
     # Anthropic: not calls, or run by Anthropic
     "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "container_upload", "tool_result", "image",
     "document", "search_result",
@@ -62,6 +63,7 @@ class Asked(NamedTuple):
     arguments: Any  # a mapping, or JSON text
     form: Form
     cut_off: bool = False  # the provider says that the call is incomplete, and its arguments do not show it
+    caller: Any = None  # what made the call, if the answer must name it
 
 
 class Other(NamedTuple):
@@ -114,6 +116,8 @@ def _read(call: Any) -> Asked | Other | None:
         raise _no_call(call)
     if isinstance(item_type, str) and (item_type in _QUIET or item_type.endswith("_tool_result")):
         return None
+    if get(call, "execution") == "server":
+        return None  # a search for tools that the provider runs
     return Other(str(item_type), get(call, "call_id") or get(call, "id"), call)
 
 
@@ -225,16 +229,17 @@ def _write_function_response(call: Asked, answer: Answer) -> Message:
     return named if call.id is None else {"id": call.id, **named}
 
 
-def _write_custom(call: Asked, answer: Answer) -> Message:
-    return {"type": "custom_tool_call_output", "call_id": call.id, "output": answer.text}
+def _write_output(kind: str, call: Asked, answer: Answer) -> Message:
+    message = {"type": kind, "call_id": call.id, "output": answer.text}
+    if call.caller is not None:  # a program that the provider runs waits for this answer
+        message["caller"] = {key: get(call.caller, key) for key in ("type", "caller_id") if _has(call.caller, key)}
+    return message
 
 
 CHAT = Form(lambda call, answer: {"role": "tool", "tool_call_id": call.id, "content": answer.text})
 LEGACY = Form(lambda call, answer: {"role": "function", "name": call.name, "content": answer.text})
-RESPONSES = Form(
-    lambda call, answer: {"type": "function_call_output", "call_id": call.id, "output": answer.text}
-)  # fmt: skip
-CUSTOM = Form(_write_custom)
+RESPONSES = Form(partial(_write_output, "function_call_output"))
+CUSTOM = Form(partial(_write_output, "custom_tool_call_output"))
 ANTHROPIC = Form(_write_tool_result, lambda blocks: {"role": "user", "content": blocks})
 BEDROCK = Form(_write_bedrock, lambda blocks: {"role": "user", "content": blocks})
 GEMINI = Form(
@@ -255,11 +260,13 @@ def _read_custom(call: Any) -> Asked | None:
 
 def _read_function_call(call: Any) -> Asked:
     arguments = get(call, "arguments")
-    return Asked(get(call, "call_id"), _name(call), arguments, RESPONSES, not arguments and _is_incomplete(call))
+    cut_off = not arguments and _is_incomplete(call)
+    return Asked(get(call, "call_id"), _name(call), arguments, RESPONSES, cut_off, get(call, "caller"))
 
 
 def _read_custom_call(call: Any) -> Asked:
-    return Asked(get(call, "call_id"), _name(call), {"input": get(call, "input")}, CUSTOM, _is_incomplete(call))
+    given = {"input": get(call, "input")}
+    return Asked(get(call, "call_id"), _name(call), given, CUSTOM, _is_incomplete(call), get(call, "caller"))
 
 
 _READERS: Mapping[str, Callable[[Any], Asked | None]] = {
