@@ -168,7 +168,10 @@ async def test_a_bad_request_is_not_answered_in_place_of_the_one_before(bad: byt
     assert "/3" not in app.seen
 
 
-@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
+NO_HEADS = [b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/1.1\nhost: a\n\n", b"GET / HTTP/1.1\r\nhost: a\n", b"{}"]
+
+
+@pytest.mark.parametrize("bad", [*BAD, *NO_HEADS], ids=range(len(BAD) + len(NO_HEADS)))
 @real
 async def test_a_bad_request_alone_is_refused_at_once(bad: bytes) -> None:
     app = App()

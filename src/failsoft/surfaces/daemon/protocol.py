@@ -3,7 +3,7 @@
 Rules
 -----
 - The head of each request must come within ``HEAD_SECONDS``. It is held back until it is complete, so its size is known
-  before it is parsed.
+  before it is parsed. What cannot become a head, such as the beginning of TLS, is refused at once.
 - A request that two readers could read differently is refused, and nothing after it is read. The requests before it, on
   the same connection, are answered first: an answer never takes the place of another one.
 - Beyond ``MOST_CONNECTIONS``, the oldest connection that has not shown a valid token is closed. If all have, the new one is.
@@ -24,9 +24,11 @@ MOST_CONNECTIONS: Final = 1_000
 MOST_PIPELINED: Final = 64  # requests of one connection that wait for their answers
 LARGEST_HEAD: Final = 32_768  # bytes
 TOO_LARGE: Final = "The request is too large."
+NO_HTTP: Final = "Invalid HTTP request received."
 LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 
 _END: Final = b"\r\n\r\n"
+_NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # no head that has it is ever complete
 _UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
 
 
@@ -95,6 +97,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self.send_400_response(TOO_LARGE)
             return None
         if end < 0:
+            if _NO_HEAD.search(self._held, searched) or (self._held and not self._held[:1].isalpha()):
+                self.send_400_response(NO_HTTP)
             self._await_head()
             return None
         head, self._held = bytes(self._held), b""
