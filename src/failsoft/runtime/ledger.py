@@ -122,7 +122,8 @@ class Ledger:
         began = self._rt.time.now()
         fault = builtin_faults.begun_before()._replace(message=entry.error or builtin_faults.begun_before().message)
         reply = await verify(self._rt, call, Verify(tool, fault))
-        verified = doubt_none(reply.verified, self._records.why_may_act(entry, longest_call(tool.options)))
+        longest = longest_call(tool.options, is_command=tool.command is not None)
+        verified = doubt_none(reply.verified, self._records.why_may_act(entry, longest))
         fields = verified_fields(verified, 0, 0.0, self._rt.time.now() - began)
         self._rt.log.record_event(events.EFFECT_VERIFIED, tool, entry.call_id, entry.turn_id, fields)
         answer = verified.answer

@@ -8,16 +8,18 @@ import pytest
 
 from failsoft import Verified, classify
 from failsoft.core.effects.verification import (
+    COMMAND_ENDS,
     NO_TIME,
     STILL_RUNS,
     can_verify,
     fault_after,
     late_verify,
     limit_verify,
+    longest_call,
     read_verified,
     why_not_asked,
 )
-from failsoft.core.model.options import ToolOptions
+from failsoft.core.model.options import RetryOptions, ToolOptions
 
 FAULT = classify(ConnectionResetError("reset"))._replace(effect="unknown")
 
@@ -49,6 +51,13 @@ def test_it_is_not_asked_while_the_attempt_runs_or_without_time(
     running: bool, left: float | None, abandoned: bool, why: str | None
 ) -> None:
     assert why_not_asked(running=running, turn_left=left, abandoned=abandoned, delay=1.0) == why
+
+
+def test_a_call_of_a_command_may_take_as_long_as_its_end_is_waited_for() -> None:
+    retry = RetryOptions(max_attempts=2, max_total_time="3s", max_hint_wait="4s")
+    pay = ToolOptions(id="pay", timeout="5s", retry=retry, verify=verify, verify_delay="0s", verify_timeout="1s")
+    assert longest_call(pay, is_command=False) == 2 * (5 + 1) + 3 + 4
+    assert longest_call(pay, is_command=True) == 2 * (5 + COMMAND_ENDS + 1) + 3 + 4
 
 
 def test_its_time_is_bounded_by_the_turns() -> None:

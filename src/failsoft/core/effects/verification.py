@@ -65,11 +65,12 @@ def limit_verify(timeout: float, turn_left: float | None) -> float:
     return timeout if turn_left is None else max(0.0, min(timeout, turn_left))
 
 
-def longest_call(options: ToolOptions) -> float:
+def longest_call(options: ToolOptions, *, is_command: bool) -> float:
     """Return the seconds that a call may take at most, with its retries and with ``verify``."""
     timeout = math.inf if options.timeout is None else options.timeout
+    delay = delay_verify(options, is_command=is_command)
     waits = options.retry.max_total_time + options.retry.max_hint_wait
-    return options.retry.max_attempts * (timeout + options.verify_delay + options.verify_timeout) + waits
+    return options.retry.max_attempts * (timeout + delay + options.verify_timeout) + waits
 
 
 def unused_without_verify(options: ToolOptions) -> Iterator[str]:

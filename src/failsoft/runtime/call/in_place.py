@@ -104,7 +104,8 @@ def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
 
 def _check_begun(rt: InPlaceServices, call: Call, _: CheckBegun) -> BegunBefore:
     ledger = rt.books.ledger
-    why = None if ledger is None else ledger.why_begun_may_run(call, longest_call(call.tool.options))
+    longest = longest_call(call.tool.options, is_command=call.tool.command is not None)
+    why = None if ledger is None else ledger.why_begun_may_run(call, longest)
     if why is None and not call.adopt_key((call.begun_record or {}).get("key")):
         why = "its key is not known"
     return BegunBefore(why, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
