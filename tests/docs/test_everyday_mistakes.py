@@ -704,3 +704,79 @@ def test_a_guarded_agent_that_is_dropped(caplog: pytest.LogCaptureFixture) -> No
 @pytest.mark.parametrize("body", [run_both, keep_the_guarded_agent, run_another_agent])
 def test_an_agent_that_runs_unguarded_on_purpose(body: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert "without failsoft" not in warned(runs(body), caplog)
+
+
+# --- messages -----------------------------------------------------------------------------------------------------------
+
+
+async def keyed(request: str = "") -> str:
+    return request
+
+
+def of_another_runtime() -> Any:
+    return Runtime().call(Runtime().tool(search))
+
+
+def with_key(key: Any) -> Callable[[], Any]:
+    async def call() -> Any:
+        rt = Runtime()
+        rt.add(keyed, idempotency_key="request")
+        return await rt.call("keyed", idempotency_key=key)
+
+    return call
+
+
+def details() -> Any:
+    rt = Runtime()
+    rt.add(search)
+    return rt.tools.search  # type: ignore[attr-defined]
+
+
+MESSAGES: list[tuple[Callable[[], Any], str, str]] = [
+    (turn_with(lambda turn: len(turn.call("search"))), "len(): 'search-1' is a handle", "await handle.value()"),
+    (turn_with(lambda turn: int(turn.call("search"))), "int(): 'search-1' is a handle", "await handle.value()"),
+    (turn_with(lambda turn: float(turn.call("search"))), "float(): 'search-1' is a handle", "await handle.value()"),
+    (details, "has no attribute 'search'", 'write rt.tools["search"]'),
+    (of_another_runtime, "search is a tool of another Runtime", "rt.add() it here"),
+    (with_key(3), "keyed: idempotency_key: 3 is not a text", "put str() around it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "wrong", "right"), MESSAGES, ids=[wrong for _, wrong, _ in MESSAGES])
+def test_messages_say_what_to_write(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert wrong in said
+    assert right in said
+
+
+def test_a_tool_that_is_disabled_for_no_reason_is_disabled() -> None:
+    rt = Runtime()
+    rt.add(search)
+    rt.disable("search", reason=None)
+    assert not rt.health("search").available
+
+
+@pytest.mark.parametrize("options", [{"id": "get_price "}, {"id": " get_price"}, {"label": "  "}])
+def test_names_of_blanks(options: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    assert "blank" in warned(lambda: Runtime().add(search, **options), caplog)
+
+
+@pytest.mark.parametrize("options", [{"id": "get_price"}, {"id": "get price"}, {"label": "Price of it"}, {}])
+def test_other_names_are_no_mistake(options: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    assert "blank" not in warned(lambda: Runtime().add(search, **options), caplog)
+
+
+@pytest.mark.parametrize(
+    ("path", "right"), [("./app:rt", "app:rt"), ("app.py:rt", "app:rt"), ("src/app/main.py", "app.main:rt")]
+)
+def test_a_file_in_place_of_a_module(path: str, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = command(tmp_path, monkeypatch, "tools", path)
+    assert f"{path} names a file: write the module, as in" in said
+    assert right in said
+
+
+def test_a_reference_to_the_value_of_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = "calls: [{id: a, tool: search, args: {city: x}}, {tool: search, args: {city: {$ref: a.value}}}]"
+    said = command(tmp_path, monkeypatch, "run", "plan.yaml", "--json", failsoft=TOOLS, plan=plan)
+    fault = json.loads(said)["outcomes"]["search-1"]["fault"]
+    assert "has no .value: it is a list of 1; the call's id alone refers to its value" in fault["message"]

@@ -268,8 +268,10 @@ def merge_retry(options: ToolOptions, own: RetryOptions | Mapping[str, Any]) -> 
 
 def refuse_lost_key(options: ToolOptions, key: str | None, place: str = "") -> None:
     """Refuse an idempotency key for a tool that has no parameter to receive it."""
+    where = f"{place}: " if place else ""
+    if not (key is None or isinstance(key, str)):
+        raise ManifestError(f"{where}{options.id}: idempotency_key: {brief(key)} is not a text: put str() around it")
     if key is not None and options.key_parameter is None:
-        where = f"{place}: " if place else ""
         raise ManifestError(
             f"{where}{options.id} takes no idempotency key: name its parameter with idempotency_key first"
         )

@@ -207,12 +207,12 @@ class Runtime(RuntimeView):
         """Declare a tool that a framework describes."""
         declare(self._engine, self._settings, tool, words, about)
 
-    def disable(self, tool: str | Callable[..., Any], reason: str = "") -> None:
+    def disable(self, tool: str | Callable[..., Any], reason: str | None = "") -> None:
         """Refuse all calls of a tool from now on, with ``tool_unavailable``; adapters no longer offer it to models.
 
         Calls under way go on, but are not retried. A tool that is not registered yet is disabled when it is.
         """
-        set_enabled(self._engine, tool, reason)
+        set_enabled(self._engine, tool, "" if reason is None else reason)  # None would enable it
 
     def enable(self, tool: str | Callable[..., Any]) -> None:
         """Accept calls of a disabled tool again, also if the manifest has ``enabled: false``."""

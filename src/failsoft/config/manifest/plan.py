@@ -213,6 +213,8 @@ def reach(value: Any, path: tuple[str | int, ...]) -> Any:
             hint = did_you_mean(str(step), known)
             if isinstance(step, str) and isinstance(value, list | tuple):
                 hint = f": it is a list of {len(value)}" + (f", write [{step}]" if step.isdecimal() else "")
+            if not number and step in ("value", "result", "output"):
+                hint += "; the call's id alone refers to its value"
             raise LookupError(f"has no {there}{hint}") from None
     return value
 

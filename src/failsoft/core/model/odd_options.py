@@ -18,6 +18,10 @@ _SHORT = 0.1  # seconds; a circuit that is open for less was hardly meant so
 
 def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
     """Find options that have no effect, or another one than a reader would expect."""
+    if options.id != options.id.strip():
+        yield "id", f"{options.id!r:.80} begins or ends with a blank: models and plans will not write it so"
+    if not options.label.strip() and options.id.strip("_ "):
+        yield "label", f"{options.label!r:.80} is blank: people see it as the tool's name"
     if options.queue != QUEUE and options.concurrency is None:
         yield "queue", "nothing waits where there is no concurrency: give one, or drop queue"
     yield from _find_odd_retry(options.retry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, overload
 
 from failsoft.core.model.builtin_faults import did_you_mean, quote
 
@@ -84,6 +84,10 @@ class ToolIds(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots
         if tool is None:
             raise KeyError(f"there is no tool {quote(key)}{did_you_mean(key, self)}")
         return ToolInfo(tool)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = f': write rt.tools["{name}"]' if name in self else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[str, ...]]]:
         return tuple, (tuple(self),)  # the tools themselves stay in their process

@@ -131,6 +131,11 @@ def _explain_no_tool(found: object) -> str:
         name = found.__qualname__
         found.close()  # or Python warns as well
         return f'{name}(…) was called already: give the tool and its arguments apart, like call({name}, {{"x": 1}})'
+    if callable(found) and hasattr(found, "__failsoft__"):
+        return (
+            f"{getattr(found, '__name__', found)!s:.80} is a tool of another Runtime (@failsoft.tool has its own): decorate it with "
+            "@rt.tool of this one, rt.add() it here, or make the call with the other"
+        )
     if callable(found):
         return f"{found!r} is not a tool of this Runtime: decorate it with @rt.tool, or rt.add() it"
     return (

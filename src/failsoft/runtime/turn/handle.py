@@ -151,6 +151,15 @@ class Handle(core.Node, Generic[T]):
     def __getitem__(self, key: object) -> NoReturn:
         raise TurnError(self._not_yet(f"[{key!r:.40}]"))
 
+    def __len__(self) -> NoReturn:
+        raise TurnError(self._not_yet("len()"))
+
+    def __int__(self) -> NoReturn:
+        raise TurnError(self._not_yet("int()"))
+
+    def __float__(self) -> NoReturn:
+        raise TurnError(self._not_yet("float()"))
+
     def __bool__(self) -> NoReturn:
         raise TurnError(self._not_yet("as a condition"))
 

@@ -116,6 +116,9 @@ def _first_line(text: str) -> str:
 def find_runtime(path: str) -> Runtime:
     """Import a Runtime by its name, as in app.main:rt."""
     module, _, name = path.partition(":")
+    if "/" in module or "\\" in module or module.endswith(".py"):
+        dotted = module.removeprefix("./").removesuffix(".py").replace("\\", ".").strip("/").replace("/", ".")
+        raise CommandError(f"{path} names a file: write the module, as in {dotted}:{name or 'rt'}")
     import_from_here()
     try:
         found: Any = importlib.import_module(module)
