@@ -733,7 +733,8 @@ def details() -> Any:
 
 
 MESSAGES: list[tuple[Callable[[], Any], str, str]] = [
-    (turn_with(lambda turn: len(turn.call("search"))), "len(): 'search-1' is a handle", "await handle.value()"),
+    (turn_with(lambda turn: len(turn.call("search"))), "type 'Handle' has no len()", "await handle.value()"),
+    (turn_with(lambda turn: asyncio.create_task(turn.call("search"))), "a coroutine was expected", "await handle.value()"),
     (turn_with(lambda turn: int(turn.call("search"))), "int(): 'search-1' is a handle", "await handle.value()"),
     (turn_with(lambda turn: float(turn.call("search"))), "float(): 'search-1' is a handle", "await handle.value()"),
     (details, "has no attribute 'search'", 'write rt.tools["search"]'),

@@ -26,6 +26,7 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
+_MISUSES = ("object of type 'Handle' has no len()", "a coroutine was expected, got <Handle ")  # texts of Python
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # compared with by mistake
 SHOWN = "<Handle "  # how a handle begins as text
 
@@ -151,9 +152,6 @@ class Handle(core.Node, Generic[T]):
     def __getitem__(self, key: object) -> NoReturn:
         raise TurnError(self._not_yet(f"[{key!r:.40}]"))
 
-    def __len__(self) -> NoReturn:
-        raise TurnError(self._not_yet("len()"))
-
     def __int__(self) -> NoReturn:
         raise TurnError(self._not_yet("int()"))
 
@@ -247,12 +245,14 @@ def report_ends(caller: Caller, handles: Iterable[Handle[Any]]) -> None:
 
 
 def explain_missing(error: BaseException | None) -> None:
-    """Extend the error of a missing attribute of a handle by what to write instead.
+    """Extend Python's error about a handle by what to write instead: of a missing attribute, or of another type.
 
     A ``__getattr__`` would be simpler, but it makes every attribute of a handle five times as slow to read.
     """
     if isinstance(error, AttributeError) and isinstance(error.obj, Handle):
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
+    elif isinstance(error, TypeError) and len(error.args) == 1 and str(error).startswith(_MISUSES):
+        error.args = (f"{error.args[0]}: {_INSTEAD}",)
 
 
 class TurnCallKeywords(TypedDict, total=False):
