@@ -111,9 +111,12 @@ async def test_a_function_that_is_not_registered_here_is_refused() -> None:
     async def hotels() -> None: ...
 
     there = Runtime().add(hotels)
-    for stranger in (hotels, there):
-        with pytest.raises(FailsoftError, match=r"is not a tool of this Runtime: decorate it with @rt\.tool"):
-            await Runtime().call(stranger)
+    with pytest.raises(FailsoftError, match=r"is not a tool of this Runtime: decorate it with @rt\.tool"):
+        await Runtime().call(hotels)
+    with pytest.raises(
+        FailsoftError, match=r"hotels is a tool of another Runtime .*: decorate it with @rt\.tool of this one"
+    ):
+        await Runtime().call(there)
 
 
 @virtual
