@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from failsoft.client.connection import DaemonError
@@ -20,14 +19,10 @@ def read_accepted(answer: dict[str, Any]) -> int:
     return int(_field(answer, "accepted"))
 
 
-def list_in(name: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+def read_list(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Read the list in an answer."""
-
-    def read(answer: dict[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = _field(answer, name)
-        return found
-
-    return read
+    found: list[dict[str, Any]] = _field(answer, name)
+    return found
 
 
 def _field(answer: object, name: str) -> Any:

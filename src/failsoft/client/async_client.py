@@ -1,6 +1,6 @@
 """The async client of the daemon: ``async with AsyncClient("https://…") as client: await client.tools()``.
 
-One method per route; they are those of ``client``. A request that the daemon refuses raises ``DaemonError``
+One method per route; ``Client`` has the same ones, without ``await``. A request that the daemon refuses raises ``DaemonError``
 with its problem document; one that it did not answer raises ``DaemonUnavailable``. Nothing is retried here.
 """
 
@@ -50,8 +50,11 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _send(self, asked: Asked) -> Any:
-        return await send_async(self._http, asked.method, asked.path, asked.body, asked.query, self._timeout)
+    async def _send(self, asked: Asked) -> dict[str, Any]:
+        answer: dict[str, Any] = await send_async(
+            self._http, asked.method, asked.path, asked.body, asked.query, self._timeout
+        )
+        return answer
 
     async def follow_events(self, *, after: int | None = None, **filters: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield events as they come, for ever. The ``id`` of each is the position to resume ``after``.
@@ -75,7 +78,9 @@ class AsyncClient:
         """Ask what to do about a failure, with a complete report."""
         return requests.read_decision(await self._send(requests.report_of(report)))
 
-    async def report_error(self, tool: str, error: str | BaseException | Mapping[str, Any], **details: Any) -> Advice:
+    async def report_error(
+        self, /, tool: str, error: str | BaseException | Mapping[str, Any], **details: Any
+    ) -> Advice:
         """Report a failed attempt and get the decision.
 
         ``details`` are the fields of POST /v1/errors: ``call_id``, ``attempt``, ``alternatives``, ``read_only`` …
@@ -84,7 +89,7 @@ class AsyncClient:
             await self._send(requests.post("errors", tool=tool, error=requests.error_details(error), **details))
         )
 
-    async def report_outcome(self, tool: str, status: Status, **details: Any) -> Circuit:
+    async def report_outcome(self, /, tool: str, status: Status, **details: Any) -> Circuit:
         """Report how a call ended; return the tool's circuit."""
         return answers.read_circuit(await self._send(requests.post("outcomes", tool=tool, status=status, **details)))
 
@@ -92,78 +97,65 @@ class AsyncClient:
         """Store events of a runtime elsewhere; return how many were new."""
         return answers.read_accepted(await self._send(requests.events_of(source, events, dropped)))
 
-    async def call(self, tool: str, args: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    async def call(self, /, tool: str, args: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """Call a tool of the daemon's manifest. ``state`` is "running" if it takes longer than ``wait`` seconds."""
-        answer: dict[str, Any] = await self._send(requests.post("calls", tool=tool, args=dict(args or {}), **options))
-        return answer
+        return await self._send(requests.post("calls", tool=tool, args=dict(args or {}), **options))
 
     async def get_call(self, id: str, *, wait: float | None = None) -> dict[str, Any]:
         """Return a call and, once it has ended, its outcome."""
-        answer: dict[str, Any] = await self._send(requests.get("calls", id, wait=wait))
-        return answer
+        return await self._send(requests.get("calls", id, wait=wait))
 
     async def cancel_call(self, id: str) -> dict[str, Any]:
         """Cancel a call."""
-        answer: dict[str, Any] = await self._send(requests.delete("calls", id))
-        return answer
+        return await self._send(requests.delete("calls", id))
 
-    async def run_turn(self, plan: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    async def run_turn(self, /, plan: Mapping[str, Any], **options: Any) -> dict[str, Any]:
         """Run a plan as a turn. ``state`` is "running" if it takes longer than ``wait`` seconds."""
-        answer: dict[str, Any] = await self._send(requests.post("turns", plan=dict(plan), **options))
-        return answer
+        return await self._send(requests.post("turns", plan=dict(plan), **options))
 
     async def turns(self, *, limit: int | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
         """List turns, latest first."""
-        return answers.list_in("turns")(await self._send(requests.get("turns", limit=limit, tenant=tenant)))
+        return answers.read_list(await self._send(requests.get("turns", limit=limit, tenant=tenant)), "turns")
 
     async def get_turn(self, id: str, *, wait: float | None = None) -> dict[str, Any]:
         """Return a turn with its report, trace and waterfall."""
-        answer: dict[str, Any] = await self._send(requests.get("turns", id, wait=wait))
-        return answer
+        return await self._send(requests.get("turns", id, wait=wait))
 
     async def cancel_turn(self, id: str) -> dict[str, Any]:
         """Cancel a turn."""
-        answer: dict[str, Any] = await self._send(requests.delete("turns", id))
-        return answer
+        return await self._send(requests.delete("turns", id))
 
     async def running(self, *, tenant: str | None = None) -> list[dict[str, Any]]:
         """List calls in flight."""
-        return answers.list_in("running")(await self._send(requests.get("running", tenant=tenant)))
+        return answers.read_list(await self._send(requests.get("running", tenant=tenant)), "running")
 
     async def tools(self, *, tenant: str | None = None) -> list[dict[str, Any]]:
         """List the tools with schema, health and metrics."""
-        return answers.list_in("tools")(await self._send(requests.get("tools", tenant=tenant)))
+        return answers.read_list(await self._send(requests.get("tools", tenant=tenant)), "tools")
 
     async def get_tool(self, id: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Return one tool."""
-        answer: dict[str, Any] = await self._send(requests.get("tools", id, tenant=tenant))
-        return answer
+        return await self._send(requests.get("tools", id, tenant=tenant))
 
     async def disable(self, tool: str, reason: str = "", *, tenant: str | None = None) -> dict[str, Any]:
         """Refuse calls of a tool."""
-        answer: dict[str, Any] = await self._send(
-            requests.for_tenant(requests.post("tools", tool, "disable", reason=reason), tenant)
-        )
-        return answer
+        return await self._send(requests.for_tenant(requests.post("tools", tool, "disable", reason=reason), tenant))
 
     async def enable(self, tool: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Accept calls of a tool again."""
-        answer: dict[str, Any] = await self._send(requests.for_tenant(requests.post("tools", tool, "enable"), tenant))
-        return answer
+        return await self._send(requests.for_tenant(requests.post("tools", tool, "enable"), tenant))
 
     async def reset(self, tool: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Close the circuit of a tool."""
-        answer: dict[str, Any] = await self._send(requests.for_tenant(requests.post("tools", tool, "reset"), tenant))
-        return answer
+        return await self._send(requests.for_tenant(requests.post("tools", tool, "reset"), tenant))
 
     async def ledger(self, *, tool: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
         """List writes whose effect is unknown."""
-        return answers.list_in("unknown")(await self._send(requests.get("ledger", tool=tool, tenant=tenant)))
+        return answers.read_list(await self._send(requests.get("ledger", tool=tool, tenant=tenant)), "unknown")
 
     async def resolve(self, id: str, verdict: Verdict, value: Any = None) -> dict[str, Any]:
         """Close a case of the ledger: it happened, or nothing was done."""
-        answer: dict[str, Any] = await self._send(requests.post("ledger", id, "resolve", verdict=verdict, value=value))
-        return answer
+        return await self._send(requests.post("ledger", id, "resolve", verdict=verdict, value=value))
 
     async def escalations(
         self,
@@ -174,33 +166,28 @@ class AsyncClient:
     ) -> list[dict[str, Any]]:
         """List what an operator must know about."""
         asked = requests.get("escalations", state=state, tool=tool, tenant=tenant)
-        return answers.list_in("escalations")(await self._send(asked))
+        return answers.read_list(await self._send(asked), "escalations")
 
     async def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:
         """Acknowledge an escalation; it is open again when the same happens once more."""
-        answer: dict[str, Any] = await self._send(requests.post("escalations", id, "acknowledge", note=note))
-        return answer
+        return await self._send(requests.post("escalations", id, "acknowledge", note=note))
 
     async def thread(self, key: str, *, tenant: str | None = None) -> dict[str, Any]:
         """Return the state of a conversation."""
-        answer: dict[str, Any] = await self._send(requests.get("threads", key, tenant=tenant))
-        return answer
+        return await self._send(requests.get("threads", key, tenant=tenant))
 
     async def memory(self, *, tool: str | None = None, tenant: str | None = None) -> dict[str, Any]:
         """Return what has helped against which errors."""
-        answer: dict[str, Any] = await self._send(requests.get("memory", tool=tool, tenant=tenant))
-        return answer
+        return await self._send(requests.get("memory", tool=tool, tenant=tenant))
 
     async def runtimes(self) -> list[dict[str, Any]]:
         """List the runtimes that report here."""
-        return answers.list_in("runtimes")(await self._send(requests.get("runtimes")))
+        return answers.read_list(await self._send(requests.get("runtimes")), "runtimes")
 
     async def status(self) -> dict[str, Any]:
         """Return versions, subscribers, store and streams of the daemon."""
-        answer: dict[str, Any] = await self._send(requests.get("status"))
-        return answer
+        return await self._send(requests.get("status"))
 
-    async def events(self, *, after: int | None = None, limit: int | None = None, **filters: Any) -> dict[str, Any]:
+    async def events(self, /, *, after: int | None = None, limit: int | None = None, **filters: Any) -> dict[str, Any]:
         """Return a page of events; ``next`` is the position for ``after``."""
-        answer: dict[str, Any] = await self._send(requests.get("events", after=after, limit=limit, **filters))
-        return answer
+        return await self._send(requests.get("events", after=after, limit=limit, **filters))
