@@ -198,8 +198,9 @@ def measure(directory: Path, given: Any) -> dict[str, Any]:
     assert followers.stdout is not None
     followers.stdout.readline()
     asyncio.run(send(port, token, 50, 2))  # warm up
+    before, own = _processor_seconds(daemon.pid), time.process_time()
     times, statuses, lost = asyncio.run(send(port, token, given.rate, given.seconds))
-    processor = _processor_seconds(daemon.pid)
+    used, own = _processor_seconds(daemon.pid) - before, time.process_time() - own
     time.sleep(0.5)
     ended = time.perf_counter()
     daemon.send_signal(signal.SIGTERM if given.end == "term" else signal.SIGKILL)
@@ -211,17 +212,15 @@ def measure(directory: Path, given: Any) -> dict[str, Any]:
         "rate": given.rate, "seconds": given.seconds, "streams": given.streams, "python": platform.python_version(),
         "answers": statuses, "without_answer": lost, "per_second": round(len(times) / given.seconds, 1),
         "ms": {f"p{round(part * 100, 1):g}": round(percentile(times, part), 1) for part in (0.5, 0.9, 0.99, 0.999, 1.0)},
-        "daemon_processor_seconds": processor, "streamed": streams, "exit_code": code, "end_seconds": round(ended, 2),
+        "processor_ms_per_request": {"daemon": round(1000 * used / len(times), 3), "generator": round(1000 * own / len(times), 3)},
+        "streamed": streams, "exit_code": code, "end_seconds": round(ended, 2),
         "stored": count_stored(directory / "daemon.db"), "acknowledged": acknowledged + 100,
     }  # fmt: skip
 
 
-def _processor_seconds(process: int) -> float | None:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return round((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), 1)
+def _processor_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

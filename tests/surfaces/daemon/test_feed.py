@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -142,3 +143,28 @@ async def test_there_is_a_limit_on_streams(open_daemon: Any) -> None:
     async with open_daemon() as asked:
         asked.daemon.feed.clients = feeds.MOST_CLIENTS
         assert (await asked.get("/v1/events", accept="text/event-stream")).status_code == 503
+
+
+@pytest.mark.parametrize("after", [None, 0])
+@real
+async def test_events_are_not_encoded_by_the_thread_that_answers_requests(
+    monkeypatch: pytest.MonkeyPatch, after: int | None
+) -> None:
+    threads: set[int] = set()
+    encode = feeds._encode
+
+    def noted(event: Any) -> str:
+        threads.add(threading.get_ident())
+        return encode(event)
+
+    monkeypatch.setattr(feeds, "_encode", noted)
+    store = MemoryStore()
+    store.append([event(1)])
+    feed = Feed(store, interval=0.01)
+    stream = feed.stream(ALL, after)
+    await take(stream, 1)
+    store.append([event(2)])
+    await take(stream, 1)
+    await stream.aclose()
+    assert threads
+    assert threading.get_ident() not in threads

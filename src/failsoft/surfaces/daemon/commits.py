@@ -4,6 +4,8 @@ Rules
 -----
 - ``wait`` returns True once everything recorded before is durable, False if the store has lost something or is too slow.
 - One commit runs at a time. All that ask meanwhile wait for the next one: the slower the store, the larger the groups.
+- Commits begin at least ``PACE`` seconds apart. Each one wakes four OS threads, which costs as much as a whole request. The
+  first one after a pause begins at once.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 PATIENCE = 1.5  # seconds
+PACE = 0.005  # seconds
 
 
 class Commits:
@@ -23,6 +26,7 @@ class Commits:
         self._commit = commit
         self._next: asyncio.Future[bool] | None = None  # of those that wait for the next commit
         self._running: asyncio.Task[None] | None = None
+        self._begun = -PACE  # when the latest commit began
         self._thread = ThreadPoolExecutor(1, "failsoft commit")
 
     async def wait(self) -> bool:
@@ -37,6 +41,9 @@ class Commits:
         loop = asyncio.get_running_loop()
         try:
             while self._next is not None:
+                if (early := self._begun + PACE - loop.time()) > 0:
+                    await asyncio.sleep(early)
+                self._begun = loop.time()
                 waiting, self._next = self._next, None
                 try:
                     durable = await loop.run_in_executor(self._thread, self._commit, monotonic() + PATIENCE)

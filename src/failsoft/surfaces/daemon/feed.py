@@ -10,6 +10,7 @@ Rules
   nothing for ``SEND_SECONDS``, is dropped; its last id is where it can resume.
 - While there are no clients, nothing is read.
 - A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval: other requests are answered between.
+  Events are encoded on a worker thread for the same reason.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ LOOK_SECONDS: Final = 1.0  # after which a client whose token is void is found, 
 GROUP: Final = 5  # clients that get a batch at the same time
 SPREAD: Final = 0.6  # of the interval
 _FARTHEST: Final = 2**62
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 Positioned = tuple[int, Mapping[str, Any]]
 
@@ -74,13 +76,18 @@ class Batch:
         self._texts: list[str] | None = None
         self._made: dict[Wanted, bytes] = {}
 
+    def texts(self) -> list[str]:
+        """Return the events as JSON, encoded by the first call."""
+        if self._texts is None:
+            self._texts = [_encode({"id": at, **event}) for at, event in self._rows]
+        return self._texts
+
     def message(self, wanted: Wanted) -> bytes:
         """Return the message for a filter; empty if no event matches."""
         made = self._made.get(wanted)
         if made is None:
-            if self._texts is None:
-                self._texts = [json.dumps({"id": at, **event}, ensure_ascii=True) for at, event in self._rows]
-            texts = [text for (_, event), text in zip(self._rows, self._texts, strict=True) if wanted.matches(event)]
+            pairs = zip(self._rows, self.texts(), strict=True)
+            texts = [text for (_, event), text in pairs if wanted.matches(event)]
             made = self._made[wanted] = encode("batch", self.last, f"[{','.join(texts)}]") if texts else b""
         return made
 
@@ -127,11 +134,11 @@ class Feed:
             yield encode("open", position, "{}")
             while after is not None and position < self._begin() and not self.closed:
                 rows = await self.read(position, MOST_EVENTS)
-                if not is_granted():
-                    return
                 if not rows:
                     break
-                message = Batch(position, rows).message(wanted)
+                message = await asyncio.to_thread(Batch(position, rows).message, wanted)
+                if not is_granted():
+                    return
                 position = rows[-1][0]
                 if message:
                     yield message
@@ -197,7 +204,9 @@ class Feed:
             except Exception:  # a store that fails now may answer later
                 rows = []
             if rows:
-                self._batches.append(Batch(self._position, rows))
+                batch = Batch(self._position, rows)
+                await asyncio.to_thread(batch.texts)
+                self._batches.append(batch)
                 self._position = rows[-1][0]
                 await self._release()
                 woken = loop.time()
