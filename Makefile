@@ -3,7 +3,7 @@
 # `make help` lists the rest. Another Python: `make test PYTHON=python3.13`.
 
 PYTHON ?= python3
-JOBS   ?= 2
+JOBS   ?= 3
 
 VENV    := .venv
 BIN     := $(VENV)/bin
