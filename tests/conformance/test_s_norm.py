@@ -405,3 +405,17 @@ async def test_the_default_stands_when_the_orchestrator_fails() -> None:
     rt = Runtime(explain=orchestrator)
     rt.add(Scripted(UNAVAILABLE), id="tool")
     assert (await say(rt)).explanation.user.encode() == NOT_AVAILABLE
+
+
+@virtual
+async def test_the_turn_says_what_each_category_asks_for() -> None:
+    rt = Runtime()
+    errors = {"gone": UNAVAILABLE, "key": MISCONFIGURED, "down": TRANSIENT, "code": VALIDATION, "bug": CONTRACT}
+    for tool, error in errors.items():
+        rt.add(Scripted(error), id=tool, read_only=True)
+    async with rt.turn() as turn:
+        for tool in errors:
+            turn.call(tool)
+    asked = ["fix the setup of key.", "Trying down again", "For code I need a valid airport code."]
+    for sentence in (NOT_AVAILABLE.decode(), BROKE.decode(), *asked):
+        assert sentence in turn.report.message

@@ -122,7 +122,7 @@ class TurnReport:
 
     @property
     def message(self) -> str:
-        """The turn in one or two sentences for the user."""
+        """The turn in a few sentences for the user."""
         made = self._message
         if made is None:
             from failsoft.core.explain.turn_message import compose  # start-up: few turns need their message

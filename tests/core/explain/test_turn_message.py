@@ -198,11 +198,19 @@ def test_one_thing_is_asked_once_for_all() -> None:
     )
 
 
-def test_at_most_two_things_are_asked() -> None:
+def test_no_category_is_left_out() -> None:
     assert message(
         failed("a", INVALID), failed("b", DENIED), failed("c", BUG), failed("d", builtin_faults.unknown_tool("d"))
     ) == snapshot(
-        "A, b, c and 1 other failed. For a I need a valid airport code. The operator needs to fix the setup of b."
+        "A, b, c and 1 other failed. For a I need a valid airport code. The operator needs to fix the setup of b. \
+Something broke internally, I’ve logged it. This capability isn’t available in this deployment yet."
+    )
+
+
+def test_at_most_two_things_of_one_category_are_asked() -> None:
+    wanted = [INVALID._replace(message=f"Invalid {name}: XYZ") for name in ("city", "date", "guests")]
+    assert message(*(failed(f"t{n}", fault) for n, fault in enumerate(wanted))) == snapshot(
+        "T0, t1 and t2 failed. For t0 I need a valid city. For t1 I need a valid date."
     )
 
 

@@ -57,6 +57,15 @@ async def test_attempts_of_a_call_are_counted_until_none_remains(open_daemon: An
 
 
 @real
+async def test_attempts_that_were_not_reported_count_for_a_list_of_retries(open_daemon: Any) -> None:
+    listed = {"retries": [{"max_attempts": 3, "handle_errors": ["UNAVAILABLE"]}]}
+    async with open_daemon({"tools": {"get_x": {"error_handling": listed}}}) as asked:
+        for attempt, expected in ((2, "retry"), (3, "escalate")):
+            report = {"tool": "get_x", "error": "503", "call_id": f"c{attempt}", "attempt": attempt}
+            assert (await asked.post("/v1/errors", report)).json()["strategy"] == expected
+
+
+@real
 async def test_a_report_sent_again_is_counted_once(open_daemon: Any) -> None:
     async with open_daemon() as asked:
         body = {"tool": "get_x", "error": "Connection timeout", "call_id": "c1", "attempt": 1}

@@ -173,7 +173,7 @@ ENGLISH: Texts = {
     "steps.output_mismatch": "Make the tool’s result and its declared output agree.",
     "steps.unprotected": "Declare the function with async def, so that it can be awaited and guarded.",
     "steps.loop_prevented": "See why the model repeats itself: the tool’s description may promise too much.",
-    # --- a turn, for the user: one or two sentences -----------------------------------------------------------------------
+    # --- a turn, for the user: a few sentences ----------------------------------------------------------------------------
     "turn.completed": "Completed {labels}",
     "turn.but": "{completed}, but {rest}",
     "turn.timed_out": "{labels} timed out",

@@ -7,8 +7,8 @@ Rules
 - If calls with the same label ended differently, the counts are given: "Completed search (2 of 3), but search (1 of 3)
   failed".
 - Skipped calls follow their cause. With several causes they get a sentence of their own.
-- Requests to the user come from escalated failures: each request once, at most two. A policy's text for the user
-  replaces the request, even if the failure was not escalated.
+- Requests to the user come from escalated failures: each request once, and at most two of one category, so that no
+  category is left out. A policy's text for the user replaces the request, even if the failure was not escalated.
 - Writes that failed, timed out or were stopped and may have taken effect are named last: a user who tries again would
   do them twice.
 - Calls passed on to the agent framework (such as a call waiting for approval) are not mentioned: they are not over.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = "Mapping[str, int]"  # by label
 
-_MOST = 2  # most requests to the user, and most causes of skips named
+_MOST = 2  # most requests to the user of one category, and most causes of skips named
 
 
 def compose(by_id: Mapping[str, Outcome[Any]], texts: Texts = ENGLISH, *, writes: Container[str] = ()) -> str:
@@ -131,15 +131,15 @@ def _asks(outcomes: Sequence[Outcome[Any]], texts: Texts, writes: Container[str]
         if outcome.status == "failed" and outcome.escalated and not (acted and fault.retryable):
             key = (fault.category, describe_when(texts, fault.retry_after), describe_wanted(texts, fault)[1])
             groups.setdefault(key, []).append(outcome)
-    asks = [
-        fill(
-            texts[f"ask.{about}"],
-            {"labels": enumerate_names(texts, _names(group, texts)), "when": when, "wanted": wanted},
-        )
-        for (about, when, wanted), group in groups.items()
-    ]
-    requests = list(dict.fromkeys([*from_policies, *asks]))[:_MOST]
-    if unsure:  # always added, also beyond the limit
+    requests = list(dict.fromkeys(from_policies))[:_MOST]
+    asked: Counter[str] = Counter()  # by category
+    for (about, when, wanted), group in groups.items():
+        asked[about] += 1
+        if asked[about] <= _MOST:
+            facts = {"labels": enumerate_names(texts, _names(group, texts)), "when": when, "wanted": wanted}
+            requests.append(fill(texts[f"ask.{about}"], facts))
+    requests = list(dict.fromkeys(requests))
+    if unsure:
         requests.append(fill(texts["ask.check_first"], {"labels": enumerate_names(texts, _names(unsure, texts))}))
     return requests
 

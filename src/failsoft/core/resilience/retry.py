@@ -91,10 +91,19 @@ def add_hinted_wait(attempts: Attempts, seconds: float) -> Attempts:
     return attempts._replace(hinted=attempts.hinted + seconds) if attempts.made else attempts
 
 
-def _matched(attempts: Attempts, rules: tuple[RetryRule, ...], fault: Fault) -> tuple[int, ...]:
+def add_unreported(
+    attempts: Attempts, options: RetryOptions, fault: Fault, *, made: int, first_failed_at: float
+) -> Attempts:
+    """Set the failed attempts to ``made``. Unreported ones count as failures like ``fault``."""
+    missing = max(made - attempts.made, 0)
+    matched = _matched(attempts, options.rules, fault, missing) if options.rules else ()
+    return attempts._replace(made=made, first_failed_at=first_failed_at, matched=matched)
+
+
+def _matched(attempts: Attempts, rules: tuple[RetryRule, ...], fault: Fault, times: int = 1) -> tuple[int, ...]:
     rule = _find_rule(rules, fault)
     counts = attempts.matched or (0,) * len(rules)
-    return tuple(count + (number == rule) for number, count in enumerate(counts))
+    return tuple(count + times * (number == rule) for number, count in enumerate(counts))
 
 
 def plan_retry(

@@ -36,7 +36,7 @@ class Explainer:
         return explain(outcome, self._catalogue.texts(language), known=known)
 
     def compose_turn_message(self, report: TurnReport) -> str:
-        """A turn in one or two sentences, for the user."""
+        """A turn in a few sentences, for the user."""
         from failsoft.core.explain.turn_message import compose  # few messages of turns are read
 
         writes = {tool.id for tool in self._tools.values() if tool.known_effect.warns_user}

@@ -26,7 +26,16 @@ from failsoft.core.resilience import rate_hold
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields, refuse_retry
 from failsoft.core.resilience.fallback import alternatives, forbids_fallback, may_have_acted, would_act_again
 from failsoft.core.resilience.policy import Policy, match
-from failsoft.core.resilience.retry import Attempts, NoRetry, Retry, Wish, add_failure, plan_retry, veto_retry
+from failsoft.core.resilience.retry import (
+    Attempts,
+    NoRetry,
+    Retry,
+    Wish,
+    add_failure,
+    add_unreported,
+    plan_retry,
+    veto_retry,
+)
 from failsoft.observe import events
 from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import verdict_on
@@ -349,7 +358,7 @@ def _count_attempt(before: Attempts, said: ReportedError, tool: ReportedTool, fa
     if said.attempt is not None and said.attempt != before.made + 1:
         since = said.since_first_failure or 0.0
         started = before.first_failed_at if before.made else now - since
-        before = before._replace(made=said.attempt - 1, first_failed_at=started)
+        before = add_unreported(before, tool.options.retry, fault, made=said.attempt - 1, first_failed_at=started)
     if said.since_first_failure is not None and before.made:
         before = before._replace(first_failed_at=now - said.since_first_failure)
     return add_failure(before, tool.options.retry, fault, duration=said.duration, now=now)
