@@ -16,7 +16,7 @@ from failsoft.config.settings import (
     tool_options,
 )
 from failsoft.core.classify.returned import ReturnedFailure, value_inside
-from failsoft.core.redact.printable import visible
+from failsoft.core.redact.printable import quote, visible
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.redact.secret_formats import REDACTED
 from failsoft.runtime.agent_calls import call_for_model
@@ -41,6 +41,7 @@ __all__ = [
     "TurnReport",
     "call_for_model",
     "is_on_loop",
+    "quote",
     "read_time",
     "refuse_odd_flag",
     "require_callables",

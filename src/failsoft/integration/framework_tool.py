@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.model.builtin_faults import quote
 from failsoft.core.model.options import TurnOptions
+from failsoft.core.redact.printable import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import ASKED, NOWHERE, SCOPE, AskedFor, reset_variable

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from failsoft.config.settings import require_text_names
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.runtime.call.build import make_call, run
 from failsoft.runtime.call.impossible_call import refuse_call
@@ -57,7 +58,7 @@ async def call_unknown_tool(services: Services, tool: Any, args: Any, id: str | 
         return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
     fault = builtin_faults.unknown_tool(tool, services.toolbox.tools)
     call_id = mask_id(id) if id else services.log.trace.number()
-    return await refuse_call(services, call_id, builtin_faults.quote(tool), fault)
+    return await refuse_call(services, call_id, quote(tool), fault)
 
 
 call_unknown_tool.__qualname__ = "Runtime.call"  # shown in Python's warning if the await is forgotten

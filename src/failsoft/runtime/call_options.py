@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import Duration
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import (
     AcceptPartial,
     BreakerOptions,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from time import monotonic as real_time
 
-from failsoft.core.model.builtin_faults import quote
+from failsoft.core.redact.printable import quote
 
 _LENGTH = 1000  # characters of a message that are sanitised
 

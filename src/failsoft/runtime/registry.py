@@ -21,12 +21,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
-from failsoft.core.model.builtin_faults import did_you_mean, quote
 from failsoft.core.model.compared import on_misuse
 from failsoft.core.model.failed_if import FailurePattern
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.odd_options import find_odd_options
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.printable import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe import events
 from failsoft.observe.sinks.log import DEBUG, is_logged

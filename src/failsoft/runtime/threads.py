@@ -9,6 +9,7 @@ from failsoft.config.settings import require_text_names
 from failsoft.core.conversation.thread_state import Dangling, Offer
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.redact.printable import quote
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.errors import ManifestError
 from failsoft.observe import events
@@ -82,7 +83,7 @@ class Thread:
         """Return the outcome of a retry that was not offered."""
         rt = self._rt
         fault = builtin_faults.no_offer(tool.id, () if tool.is_known else rt.toolbox.tools)
-        shown = builtin_faults.quote(tool.id)
+        shown = quote(tool.id)
         outcome: Outcome[Any] = Outcome(
             rt.log.trace.number(),
             shown,

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from agents.exceptions import UserError
 
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
-from failsoft.core.model import builtin_faults
 from failsoft.core.model.outcome import Outcome
-from failsoft.integration.api import ReturnedFailure
+from failsoft.integration.api import ReturnedFailure, quote
 
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
@@ -89,7 +88,7 @@ class GuardedServer(GuardedProxy):
 def guard_server(server: MCPServer, guard: ServerGuard, number: int = 1) -> GuardedServer:
     """Return the guarded proxy of a server; ``number`` distinguishes servers of the same name."""
     proxy = cast("GuardedServer", make_proxy(server, guard, GuardedServer))
-    proxy._id = f"mcp:{builtin_faults.quote(server.name)}" + (f"-{number}" if number > 1 else "")
+    proxy._id = f"mcp:{quote(server.name)}" + (f"-{number}" if number > 1 else "")
     proxy.lost = None
     return proxy
 

@@ -23,8 +23,8 @@ from failsoft.config.manifest.plan import LITERAL, REF, Plan, PlannedCall
 from failsoft.config.manifest.problem import Problem, Severity
 from failsoft.core.effects.tool_effect import know_effect
 from failsoft.core.effects.verification import unused_without_verify
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import text
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.odd_options import count_attempts, find_odd_options
 from failsoft.core.model.options import RetryOptions, ToolOptions
 from failsoft.core.model.verify_tool import VerifyTool

@@ -28,7 +28,7 @@ from failsoft.config.manifest.problem import Path, raise_problems
 from failsoft.config.manifest.protection_blocks import Retry
 from failsoft.config.manifest.reading import Document
 from failsoft.config.manifest.validate import parse
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.turn.cycles import find_cycles, format_cycle
 

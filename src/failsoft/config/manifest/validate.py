@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import TypeAdapter, ValidationError
 
 from failsoft.config.manifest.block import Block, Conflict, From, block_at
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.misspelt import did_you_mean
 
 if TYPE_CHECKING:
     from failsoft.config.manifest.problem import Path, Problem

@@ -31,7 +31,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.misspelt import did_you_mean
 
 Texts = Mapping[str, str]
 

@@ -34,10 +34,11 @@ from failsoft.core.explain.catalogue import (
     pick,
 )
 from failsoft.core.explain.named_inputs import find_inputs
-from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, is_dependency_lost, quote
+from failsoft.core.model.builtin_faults import NESTED, asked_for, failed_dependency, is_dependency_lost
 from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.json_values import shown
+from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import sanitise
 
 if TYPE_CHECKING:

@@ -19,6 +19,8 @@ from typing import Any
 
 from failsoft.core.model.durations import text
 from failsoft.core.model.fault import Code, Effect, Fault
+from failsoft.core.model.misspelt import did_you_mean
+from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import sanitise
 
 TOOL_TIMEOUT = "tool_timeout"
@@ -55,7 +57,6 @@ _LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT, RATE_LIMIT})
 
 REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # why the tool is escalated; quoted text
 
-_NAME_LENGTH = 80
 _DEPENDENCY = "Dependency failed: "
 _LOST = "Result not known: "
 _MISFIT = "The arguments do not fit."
@@ -63,25 +64,26 @@ _NAMED = re.compile(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: 
 _NAME_ENDS = re.compile("[.,]")
 
 
-def quote(name: object) -> str:
-    """Make a name from outside one short, sanitised piece of text."""
-    shown = " ".join(sanitise(name).split())
-    return shown if len(shown) <= _NAME_LENGTH else shown[: _NAME_LENGTH - 1] + "…"
-
-
-def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
-    """End a sentence about an unknown name with similar names, or names that contain it as a word, if there are any."""
-    from difflib import get_close_matches  # imported only after a mistake
-
-    known = list(known)
-    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
-    return f"; did you mean {' or '.join(before + one for one in near)}?" if near else ""
-
-
 def _transient(
     rule: str, code: Code, effect: Effect, message: str, reason: str, *, retry_after: float | None = None
 ) -> Fault:
     return Fault(code, "transient", "tool_transient", effect, message, reason, rule, retry_after)
+
+
+def _exhausted(rule: str, message: str, reason: str, *, retry_after: float | None = None) -> Fault:
+    return _transient(rule, Code.RESOURCE_EXHAUSTED, "none", message, reason, retry_after=retry_after)
+
+
+def _unavailable(rule: str, message: str, reason: str, *, retry_after: float | None = None) -> Fault:
+    return Fault(Code.NOT_FOUND, "permanent", "tool_unavailable", "none", message, reason, rule, retry_after)
+
+
+def _invalid(rule: str, code: Code, message: str, reason: str, *, cause: BaseException | None = None) -> Fault:
+    return Fault(code, "permanent", "tool_validation", "none", message, reason, rule, cause=cause)
+
+
+def _bug(rule: str, effect: Effect, message: str, reason: str, *, cause: BaseException | None = None) -> Fault:
+    return Fault(Code.INTERNAL, "permanent", "internal_contract_bug", effect, message, reason, rule, cause=cause)
 
 
 def tool_timeout(timeout: float, *, effect: Effect = "unknown", cause: BaseException | None = None) -> Fault:
@@ -102,11 +104,7 @@ def idle_timeout(idle: float, *, last: str = "", effect: Effect = "unknown") -> 
     """An attempt made no progress for its tool's ``idle_timeout``; ``last`` is the message of its latest progress."""
     latest = f"the last progress was {last!r}" if last else "none was reported"
     return _transient(
-        IDLE_TIMEOUT,
-        Code.DEADLINE_EXCEEDED,
-        effect,
-        f"No progress for {text(idle)}",
-        f"Timeout is temporary; {latest}",
+        IDLE_TIMEOUT, Code.DEADLINE_EXCEEDED, effect, f"No progress for {text(idle)}", f"Timeout is temporary; {latest}"
     )
 
 
@@ -138,42 +136,30 @@ def circuit_open(tool: str, retry_after: float | None = None, opened_by: Fault |
 def unknown_tool(name: object, known: Iterable[str] = ()) -> Fault:
     """Not run: no tool of this name is registered."""
     shown = quote(name)
-    return Fault(
-        Code.NOT_FOUND,
-        "permanent",
-        "tool_unavailable",
-        "none",
+    return _unavailable(
+        UNKNOWN_TOOL,
         f"There is no tool named {shown!r} here{did_you_mean(shown, known)}",
         "A tool that is not registered stays missing on retry",
-        UNKNOWN_TOOL,
     )
 
 
 def tool_marked_unavailable(tool: str, why: object = "", *, retry_after: float | None = None) -> Fault:
     """Not run: the tool was found missing before (its import, its program, or its remote service)."""
     detail = f": {sanitise(why)}" if why else ""
-    return Fault(
-        Code.NOT_FOUND,
-        "permanent",
-        "tool_unavailable",
-        "none",
+    return _unavailable(
+        TOOL_MARKED_UNAVAILABLE,
         f"{tool} is not available here{detail}",
         "A missing tool stays missing on retry",
-        TOOL_MARKED_UNAVAILABLE,
-        retry_after,
+        retry_after=retry_after,
     )
 
 
 def tool_disabled(tool: str, why: object = "") -> Fault:
     """Not run: the operator has disabled the tool."""
-    return Fault(
-        Code.NOT_FOUND,
-        "permanent",
-        "tool_unavailable",
-        "none",
+    return _unavailable(
+        TOOL_DISABLED,
         f"{tool} is disabled" + (f": {sanitise(why)}" if why else ""),
         "A disabled tool stays disabled on retry",
-        TOOL_DISABLED,
     )
 
 
@@ -196,14 +182,11 @@ def bad_arguments(
     parts = [f"{title}: {', '.join(map(_one_name, names))}." for title, names in groups if names]
     if detail:
         parts.append(sanitise(detail))
-    return Fault(
+    return _invalid(
+        BAD_ARGUMENTS,
         Code.INVALID_ARGUMENT,
-        "permanent",
-        "tool_validation",
-        "none",
         " ".join([_MISFIT, *parts]),
         "Invalid input won't change on retry",
-        BAD_ARGUMENTS,
         cause=cause,
     )
 
@@ -220,10 +203,8 @@ def _one_name(name: object) -> str:
 
 def queue_full(tool: str, waiting: int) -> Fault:
     """Not run: all slots of the tool are taken and its queue is full."""
-    return _transient(
+    return _exhausted(
         QUEUE_FULL,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
         f"Too many calls of {tool}: {waiting} are waiting already",
         "The queue empties over time",
     )
@@ -231,26 +212,18 @@ def queue_full(tool: str, waiting: int) -> Fault:
 
 def thread_limit(tool: str, abandoned: int) -> Fault:
     """Not run: too many worker threads are still busy with abandoned attempts."""
-    return _transient(
+    busy = f"{abandoned} are still busy with attempts that timed out" if abandoned else ""
+    return _exhausted(
         THREAD_LIMIT,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
-        f"No worker thread is free for {tool}: "
-        + (
-            f"{abandoned} are still busy with attempts that timed out"
-            if abandoned
-            else "the system cannot start another"
-        ),
+        f"No worker thread is free for {tool}: {busy or 'the system cannot start another'}",
         "Threads come back when their attempts end; isolation: process stops them at once",
     )
 
 
 def rate_hold(tool: str, retry_after: float) -> Fault:
     """Not run: the service has said when it may be called again."""
-    return _transient(
+    return _exhausted(
         RATE_HOLD,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
         f"{tool} is held back for {text(retry_after)}: the service asked for it",
         "Rate limits reset over time",
         retry_after=retry_after,
@@ -259,10 +232,8 @@ def rate_hold(tool: str, retry_after: float) -> Fault:
 
 def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
     """Not run: the tool's own rate limit has no token left."""
-    return _transient(
+    return _exhausted(
         RATE_LIMIT,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
         f"{tool} may run {rate}: its next turn comes in {text(retry_after)}",
         "The rate limit allows it later",
         retry_after=retry_after,
@@ -313,10 +284,8 @@ def turn_timed_out(timeout: float | None, *, started: bool) -> Fault:
 
 def turn_call_limit(limit: int) -> Fault:
     """Not run: the turn has made as many calls as it may."""
-    return _transient(
+    return _exhausted(
         TURN_CALL_LIMIT,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
         f"The turn may make {count_of(limit, 'call')} (max_calls)",
         "The limit holds until the turn ends",
     )
@@ -324,10 +293,8 @@ def turn_call_limit(limit: int) -> Fault:
 
 def tool_call_limit(tool: str, limit: int) -> Fault:
     """Not run: the turn has called this tool as often as it may."""
-    return _transient(
+    return _exhausted(
         TOOL_CALL_LIMIT,
-        Code.RESOURCE_EXHAUSTED,
-        "none",
         f"The turn may make {count_of(limit, 'call')} of {tool} (max_calls_per_tool)",
         "The limit holds until the turn ends",
     )
@@ -385,14 +352,11 @@ def passed_on() -> Fault:
 
 def output_mismatch(tool: str, detail: object) -> Fault:
     """The tool ran, but its value does not match the declared output."""
-    return Fault(
-        Code.INTERNAL,
-        "permanent",
-        "internal_contract_bug",
+    return _bug(
+        OUTPUT_MISMATCH,
         "happened",
         f"The result of {tool} does not have the declared form: {sanitise(detail)}",
         "A wrong form won't change on retry",
-        OUTPUT_MISMATCH,
     )
 
 
@@ -401,38 +365,28 @@ def partial_result(missing: Any = None) -> Fault:
     parts = missing if isinstance(missing, list | tuple) else [missing]
     lacks = "" if missing is None else f": missing {quote(', '.join(map(sanitise, parts)))}"
     return _transient(
-        PARTIAL_RESULT,
-        Code.DATA_LOSS,
-        "unknown",
-        f"Partial result{lacks}",
-        "Partial results may be whole on retry",
+        PARTIAL_RESULT, Code.DATA_LOSS, "unknown", f"Partial result{lacks}", "Partial results may be whole on retry"
     )
 
 
 def broken_failed_if(tool: str, detail: object, cause: BaseException | None = None) -> Fault:
     """The tool ran, but its ``failed_if`` could not say whether it failed: the value is not passed on as a success."""
-    return Fault(
-        Code.INTERNAL,
-        "permanent",
-        "internal_contract_bug",
+    return _bug(
+        BROKEN_FAILED_IF,
         "unknown",
         f"failed_if of {tool} {sanitise(detail)}",
         "A bug is not cured by repeating",
-        BROKEN_FAILED_IF,
         cause=cause,
     )
 
 
 def unprotected(tool: str) -> Fault:
     """The tool is a plain function that returned a coroutine: its failures would happen outside the call."""
-    return Fault(
-        Code.INTERNAL,
-        "permanent",
-        "internal_contract_bug",
+    return _bug(
+        UNPROTECTED,
         "unknown",  # the function ran before it returned
         f"{tool} returned a coroutine, which is not protected: write it as async def",
         "A bug is not cured by repeating",
-        UNPROTECTED,
     )
 
 
@@ -443,25 +397,19 @@ def loop_prevented(fault: Fault, times: int) -> Fault:
 
 def no_progress(tool: str, times: int) -> Fault:
     """Not run: the same call has just returned the same result ``times`` times, and the tool's ``max_repeats`` allows no more."""
-    return Fault(
+    return _invalid(
+        NO_PROGRESS,
         Code.FAILED_PRECONDITION,
-        "permanent",
-        "tool_validation",
-        "none",
         f"The same call of {tool} has returned the same result {times} times within a minute",
         "The same call returns the same result",
-        NO_PROGRESS,
     )
 
 
 def no_offer(tool: str, known: Iterable[str] = ()) -> Fault:
     """Not run: the thread has no open offer that "try again" could refer to."""
-    return Fault(
+    return _invalid(
+        NO_OFFER,
         Code.FAILED_PRECONDITION,
-        "permanent",
-        "tool_validation",
-        "none",
         f"There is no retry offer for {quote(tool)} in this thread{did_you_mean(tool, known)}",
         "An offer is used once, and a hard failure clears it",
-        NO_OFFER,
     )

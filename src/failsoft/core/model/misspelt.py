@@ -1,4 +1,4 @@
-"""Misspelt names: decide whether one name is probably meant to be another."""
+"""Misspelt names: find the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def find_meant(written: str, known: Iterable[str]) -> str | None:
 
 def _plain(name: str) -> str:
     return _SIGNS.sub("", name[:_LONGEST]).lower()
+
+
+def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
+    """End a sentence about an unknown name with similar names, or names that contain it as a word, if there are any."""
+    from difflib import get_close_matches  # imported only after a mistake
+
+    known = list(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
+    return f"; did you mean {' or '.join(before + one for one in near)}?" if near else ""

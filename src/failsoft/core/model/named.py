@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NoReturn, TypeVar
 
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.misspelt import did_you_mean
 
 V = TypeVar("V")
 

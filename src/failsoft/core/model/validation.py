@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from reprlib import repr as brief
 from typing import Any, NoReturn, TypeVar, get_args
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import seconds
 from failsoft.core.model.fault import Code
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.sizes import size
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from inspect import signature
 from reprlib import repr as brief
 from typing import Any, Final, NamedTuple
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.fault import Code
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.validation import read_code
 
 FAILED: Final = "$failed"  # key of a pattern: the reading tool failed with one of these codes

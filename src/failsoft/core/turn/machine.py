@@ -25,8 +25,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.errors import TurnError
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.outcome import Status
 from failsoft.core.turn.cascade import cascade
 from failsoft.core.turn.cycles import find_cycles, format_cycle

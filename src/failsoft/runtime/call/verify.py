@@ -31,8 +31,9 @@ from failsoft.core.effects.verification import (
     read_verified,
     without_value,
 )
-from failsoft.core.model.builtin_faults import BEGUN_BEFORE, did_you_mean
+from failsoft.core.model.builtin_faults import BEGUN_BEFORE
 from failsoft.core.model.fault import Fault
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.verified import Verified
 from failsoft.core.model.verify_tool import VerifyTool
 from failsoft.core.redact.sanitise import sanitise

@@ -19,6 +19,7 @@ from failsoft.config.layering import Layer, assemble
 from failsoft.config.settings import effects_of, prefix_errors
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.entrypoint import Function
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import ManifestError
@@ -56,7 +57,7 @@ def _load_function(path: str, entry: ManifestTool, defaults: Layer) -> Tool:
         try:
             found = getattr(found, part)
         except AttributeError as error:
-            return _missing(path, options, f"{error}{builtin_faults.did_you_mean(part, dir(found))}")
+            return _missing(path, options, f"{error}{did_you_mean(part, dir(found))}")
     if not callable(found):
         raise ManifestError(f"entrypoint.function: {path} is of type {type(found).__name__}: name a function")
     if effects := effects_of(found):

@@ -24,9 +24,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from failsoft.core.effects.tool_effect import Undeclared, know_effect
-from failsoft.core.model.builtin_faults import quote
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.options import Isolation, Override, ToolOptions
+from failsoft.core.redact.printable import quote
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tools.control import BrokenOffError, BrokenToolError, ControlFlow, qualified_name
 from failsoft.runtime.tools.tool import Tool

@@ -13,9 +13,10 @@ from failsoft.core.effects.tool_effect import KnownEffect, Undeclared, know_effe
 from failsoft.core.effects.verification import unused_without_verify
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import ToolOptions
 from failsoft.core.model.verify_tool import VerifyTool
-from failsoft.core.redact.printable import visible
+from failsoft.core.redact.printable import quote, visible
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.errors import ManifestError
 from failsoft.runtime.execution.bulkhead import Bulkhead
@@ -252,11 +253,7 @@ class Tool:
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             return ""
         return next(
-            (
-                f"{builtin_faults.quote(name)!r}{builtin_faults.did_you_mean(name, parameters)}"
-                for name in names
-                if name not in parameters
-            ),
+            (f"{quote(name)!r}{did_you_mean(name, parameters)}" for name in names if name not in parameters),
             "",
         )
 
@@ -351,7 +348,7 @@ class Tool:
         for id in fallbacks:
             if id not in self._absent:
                 self._absent.add(id)
-                hint = builtin_faults.did_you_mean(id, known)
+                hint = did_you_mean(id, known)
                 log.warning(
                     "%s: its fallback %s does not exist: register a tool of this id, or correct it%s",
                     visible(self.id),

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, overload
 
-from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.model.misspelt import did_you_mean
+from failsoft.core.redact.printable import quote
 
 if TYPE_CHECKING:
     from failsoft.core.effects.recognition import ToolEffect

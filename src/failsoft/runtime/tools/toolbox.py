@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
-from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.model.misspelt import did_you_mean
+from failsoft.core.redact.printable import quote
 from failsoft.core.resilience.breaker_window import failure_rate
 from failsoft.errors import FailsoftError
 from failsoft.runtime.tools.health import HealthView, ShownState, ToolHealth

@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
 
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.durations import Duration
+from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, ov
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
-from failsoft.core.model import builtin_faults
 from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn.machine import Command, TurnMachine
 from failsoft.errors import ManifestError, TurnError
@@ -338,7 +338,7 @@ class Turn(TurnState):
 
     def _unknown_tool(self, tool: str | Callable[..., Any]) -> Tool:
         found = self.services.toolbox.find(tool)  # raises for a function that is not a tool
-        return UnknownTool(builtin_faults.quote(found.id))
+        return UnknownTool(quote(found.id))
 
     def _retry(self, tool: Tool, own: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
         return merge_retry(tool.options, own) if own is not None and tool.is_known else None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from failsoft.config.manifest import Problem
-from failsoft.core.model.builtin_faults import did_you_mean
 from failsoft.core.model.entrypoint import Function
+from failsoft.core.model.misspelt import did_you_mean
 
 if TYPE_CHECKING:
     from failsoft.config.manifest import Manifest, ManifestTool, Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from failsoft.core.model.builtin_faults import did_you_mean
+from failsoft.core.model.misspelt import did_you_mean
 
 _Mistake = Mapping[str, Any]  # an error of pydantic
 _UNKNOWN = "extra_forbidden"

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from failsoft.analysis.source import EventFilter
-from failsoft.core.model.builtin_faults import did_you_mean, quote
+from failsoft.core.model.misspelt import did_you_mean
+from failsoft.core.redact.printable import quote
 from failsoft.observe import events
 from failsoft.surfaces.daemon.feed import MOST_CLIENTS, MOST_EVENTS, SEND_SECONDS, Positioned, Wanted
 from failsoft.surfaces.daemon.problems import Problem
