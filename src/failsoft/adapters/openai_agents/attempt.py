@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from inspect import isawaitable
 from traceback import walk_tb
 from typing import Any, NamedTuple, cast
 
@@ -65,6 +66,17 @@ async def invoke_bare(invoker: Any, context: ToolContext[Any], text: str) -> Any
     if is_made_by_sdk(invoker):
         return await invoker(context, text)
     return await invoke_function_tool(function_tool=cast("Any", _Invoked(invoker)), context=context, arguments=text)
+
+
+async def invoke_custom(invoker: Any, context: ToolContext[Any], text: str) -> Any:
+    """Invoke a custom tool the way the SDK does, for which every error is the tool's own."""
+    try:
+        value = invoker(context, text)
+        return await value if isawaitable(value) else value
+    except Exception as error:
+        if _came_out_of_run(error):
+            raise BrokenOffError(str(error)) from error
+        raise
 
 
 def _read(tool: FunctionTool, invoker: Any, name: str, text: str, error: Exception) -> BaseException:

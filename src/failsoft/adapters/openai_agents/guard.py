@@ -11,16 +11,16 @@ from functools import partial
 from typing import Any, cast
 from weakref import ref
 
-from agents import FunctionTool, RunContextWrapper, Tool, Usage
+from agents import CustomTool, FunctionTool, RunContextWrapper, Tool, Usage
 from agents.exceptions import ToolTimeoutError
 from agents.run_config import ToolErrorFormatterArgs
 from agents.tool_context import ToolContext
 from agents.tracing import get_current_trace
 
 from failsoft.adapters.openai_agents import private
-from failsoft.adapters.openai_agents.attempt import Attempts, format_success, invoke_bare
+from failsoft.adapters.openai_agents.attempt import Attempts, format_success, invoke_bare, invoke_custom
 from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
-from failsoft.adapters.openai_agents.tools import GuardedTool, guard_tool, timeout_of
+from failsoft.adapters.openai_agents.tools import AnyGuardedTool, GuardedCustomTool, GuardedTool, guard_tool, timeout_of
 from failsoft.core.model.builtin_faults import is_own_timeout
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
@@ -39,6 +39,8 @@ from failsoft.integration.framework_tool import (
 )
 
 log = logging.getLogger("failsoft")
+
+_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}}  # what a custom tool takes, as arguments
 
 Thread = Callable[[RunContextWrapper[Any]], str | None]
 
@@ -88,6 +90,10 @@ def group_of(context: RunContextWrapper[Any]) -> str | None:
     return cast("str | None", _GROUPS.get(context)) if found is None else found
 
 
+class CustomToolError(Exception):
+    """A failed call of a custom tool, explained for the model."""
+
+
 class Guard:
     """The guard of one agent and its clones."""
 
@@ -114,12 +120,12 @@ class Guard:
     def guard_tools(self, tools: list[Tool]) -> list[Tool]:
         """Guard the tools of a list, in place."""
         for place, tool in enumerate(tools):
-            if isinstance(tool, FunctionTool) and not self.is_guarded_here(tool):
+            if isinstance(tool, FunctionTool | CustomTool) and not self.is_guarded_here(tool):
                 tools[place] = guard_tool(tool, self)
         return tools
 
     def is_guarded_here(self, tool: Any) -> bool:
-        return isinstance(tool, GuardedTool) and tool._guard is self
+        return isinstance(tool, AnyGuardedTool) and tool._guard is self
 
     def guard_servers(self, servers: list[Any]) -> list[Any]:
         """Return the guarded proxies of MCP servers.
@@ -149,6 +155,9 @@ class Guard:
             if name not in self.runtime.tools:
                 about = Metadata(tool.description, tool.params_json_schema)
                 declare_from_metadata(self.runtime, name, _sdk_options(tool), about)
+        for custom in tools:
+            if isinstance(custom, CustomTool) and custom.name not in self.runtime.tools:
+                declare_from_metadata(self.runtime, custom.name, {}, Metadata(custom.description, _TEXT))
         if self.runtime.threads[thread or ""].unavailable:
             choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
             brought = [name for name, tool in functions.items() if not needs_consent(tool)]
@@ -186,6 +195,30 @@ class Guard:
         if outcome.status == "succeeded":
             return format_success(outcome)
         return await self._explain(made, bare, context, text, outcome, error=error)
+
+    async def invoke_custom(self, tool: GuardedCustomTool, bare: Any, context: ToolContext[Any], text: str) -> Any:
+        """Run a call of a guarded custom tool. The SDK shows the model the text of what this raises."""
+        if hasattr(bare, "__failsoft__"):
+            return await invoke_custom(bare, context, text)
+        name, thread = cast("CustomTool", tool).name, self.thread(context)
+
+        async def attempt(arguments: dict[str, Any]) -> Any:
+            return await invoke_custom(bare, context, arguments["input"])
+
+        outcome = await self.runtime.run(
+            name,
+            {"input": text},
+            {name: attempt},
+            turn=self.turn(context, thread),
+            thread=thread,
+            id=context.tool_call_id,
+        )
+        if outcome.status == "succeeded":
+            return format_success(outcome)
+        error = _as_error(outcome)
+        if self.graceful:
+            raise CustomToolError(outcome.explanation.model) from error
+        raise error.__cause__ or error
 
     async def _run(
         self, tool: FunctionTool, bare: Any, context: ToolContext[Any], text: str
@@ -295,4 +328,6 @@ def _sdk_options(tool: FunctionTool) -> dict[str, Any]:
 
 
 def _id(tool: Tool) -> str | None:
-    return tool.qualified_name if isinstance(tool, FunctionTool) else None
+    if isinstance(tool, FunctionTool):
+        return tool.qualified_name
+    return tool.name if isinstance(tool, CustomTool) else None

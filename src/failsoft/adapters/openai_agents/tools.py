@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 from operator import is_
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from agents import FunctionTool, Tool
+from agents import CustomTool, FunctionTool, Tool
 from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.own_tools import own_tool, with_own_context
 from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
+
+T = TypeVar("T", bound=FunctionTool | CustomTool)
 
 
 class ToolGuard(ProxyGuard, Protocol):
@@ -22,6 +24,7 @@ class ToolGuard(ProxyGuard, Protocol):
 
     def guard_tools(self, tools: list[Tool]) -> list[Tool]: ...
     async def invoke(self, tool: GuardedTool, bare: Any, context: ToolContext[Any], text: str) -> Any: ...
+    async def invoke_custom(self, tool: GuardedCustomTool, bare: Any, context: ToolContext[Any], text: str) -> Any: ...
 
 
 class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's is not public
@@ -45,13 +48,38 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
         return self if cast("Any", tool) is self.tool else private.bind(self.bare, tool)
 
 
-class GuardedTool(GuardedProxy):
-    """The members of a tool that guarding overrides."""
+class AnyGuardedTool(GuardedProxy):
+    """The members of every kind of tool that guarding overrides."""
+
+    own: tuple[str, ...] = ("_original",)
+    _guard: ToolGuard
+    _original: Any  # the tool that was guarded; a copy has none
+
+    @property
+    def custom_data_extractor(self) -> Any:
+        """The user's own function; during a run, a wrapper that passes the user's own tool to it."""
+        extract = vars(self).get("custom_data_extractor")
+        return extract if extract is None or private.current_run() is None else with_own_context(extract)
+
+    @custom_data_extractor.setter
+    def custom_data_extractor(self, extract: Any) -> None:
+        vars(self)["custom_data_extractor"] = extract
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the tools that are guarded, as they compare themselves."""
+        mine, theirs = _without_guard(self), _without_guard(other)
+        if isinstance(theirs, FunctionTool | CustomTool) and vars(theirs) is vars(mine):
+            return True
+        return bool(mine == theirs)
+
+    __hash__ = None  # type: ignore[assignment]  # like the SDK's tools
+
+
+class GuardedTool(AnyGuardedTool):
+    """The members of a function tool that guarding overrides."""
 
     own = ("_invoker", "_original")
-    _guard: ToolGuard
     _invoker: GuardedInvoker
-    _original: FunctionTool  # the tool that was guarded; a copy has none
 
     @property
     def on_invoke_tool(self) -> Any:
@@ -77,24 +105,27 @@ class GuardedTool(GuardedProxy):
     def timeout_seconds(self, seconds: float | None) -> None:
         vars(self)["timeout_seconds"] = seconds
 
+
+class GuardedCustomInvoker(NamedTuple):
+    """The callable with which the SDK runs a guarded custom tool."""
+
+    tool: GuardedCustomTool
+    bare: Any
+
+    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
+        return await self.tool._guard.invoke_custom(self.tool, self.bare, context, text)
+
+
+class GuardedCustomTool(AnyGuardedTool):
+    """The members of a custom tool, which takes text instead of JSON arguments, that guarding overrides."""
+
     @property
-    def custom_data_extractor(self) -> Any:
-        """The user's own function; during a run, a wrapper that passes the user's own tool to it."""
-        extract = vars(self).get("custom_data_extractor")
-        return extract if extract is None or private.current_run() is None else with_own_context(extract)
+    def on_invoke_tool(self) -> Any:
+        return GuardedCustomInvoker(self, vars(self)["on_invoke_tool"])
 
-    @custom_data_extractor.setter
-    def custom_data_extractor(self, extract: Any) -> None:
-        vars(self)["custom_data_extractor"] = extract
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the tools that are guarded, as they compare themselves."""
-        mine, theirs = _without_guard(self), _without_guard(other)
-        if isinstance(theirs, FunctionTool) and vars(theirs) is vars(mine):
-            return True
-        return bool(mine == theirs)
-
-    __hash__ = None  # type: ignore[assignment]  # like the SDK's tools
+    @on_invoke_tool.setter
+    def on_invoke_tool(self, invoker: Any) -> None:
+        vars(self)["on_invoke_tool"] = invoker.bare if isinstance(invoker, GuardedCustomInvoker) else invoker
 
 
 class GuardedTools(list[Tool]):
@@ -131,7 +162,7 @@ class GuardedTools(list[Tool]):
 
 def _without_guard(tool: Any) -> Any:
     """Return a bare tool that shares the state of a guarded one; any other object unchanged."""
-    if not isinstance(tool, GuardedTool):
+    if not isinstance(tool, AnyGuardedTool):
         return tool
     bare: Any = object.__new__(tool._original_class)
     bare.__dict__ = vars(tool)
@@ -147,10 +178,10 @@ def _identity(tool: Tool) -> int:
     return id(vars(tool))
 
 
-def guard_tool(tool: FunctionTool, guard: ToolGuard) -> FunctionTool:
-    """Return the guarded proxy of a tool."""
-    proxy = make_proxy(tool, guard, GuardedTool)
-    cast("GuardedTool", proxy)._original = own_tool(tool)
+def guard_tool(tool: T, guard: ToolGuard) -> T:
+    """Return the guarded proxy of a function tool or a custom tool."""
+    proxy = make_proxy(tool, guard, GuardedTool if isinstance(tool, FunctionTool) else GuardedCustomTool)
+    cast("AnyGuardedTool", proxy)._original = own_tool(tool)
     return proxy
 
 
