@@ -150,3 +150,35 @@ def test_a_tenant_without_entries_is_forgotten(monkeypatch: pytest.MonkeyPatch) 
     assert [entry["tenant"] for entry in entries] == ["tenant 45", "tenant 46", "tenant 47", "tenant 48", "tenant 49"]
     assert len(store.find("escalation")) == 5
     assert list(kept._entries) == [entry["tenant"] for entry in entries]
+
+
+@real
+async def test_a_page_has_the_latest_escalations_and_the_number_of_all(open_daemon: Any) -> None:
+    async with open_daemon() as asked:
+        for number in range(5):
+            await asked.post("/v1/errors", {"tool": f"get_{number}", "error": DENIED})
+        page = (await asked.get("/v1/escalations?limit=2")).json()
+        assert ([one["tool"] for one in page["escalations"]], page["total"]) == (["get_4", "get_3"], 5)
+        for wrong in ("0", "1001", "x"):
+            assert (await asked.get(f"/v1/escalations?limit={wrong}")).status_code == 400
+
+
+def test_changes_are_saved_later_if_the_store_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    kept = Escalations(store, lambda: 1.0)
+    kept.note(None, "get_x", SAID)
+    kept.note(None, "get_y", SAID)
+    put, calls = store.put, []
+
+    def fail(*args: Any, **more: Any) -> None:
+        calls.append(args)
+        if len(calls) == 2:
+            raise OSError("disk I/O error")
+        put(*args, **more)
+
+    monkeypatch.setattr(store, "put", fail)
+    with pytest.raises(OSError, match="disk"):
+        kept.save()
+    kept.save()
+    restored = Escalations(store, lambda: 2.0)
+    assert {entry["tool"] for entry in restored.entries(None, None, acknowledged=None)} == {"get_x", "get_y"}

@@ -19,8 +19,8 @@ GET = b"GET /%d HTTP/1.1\r\nhost: a\r\n\r\n"
 class Transport(asyncio.Transport):
     """Keeps what is written."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 50_000)})
         self.written = b""
         self.closed = self.aborted = False
 
@@ -83,11 +83,11 @@ Connect = Callable[..., tuple[LimitedProtocol, Transport]]
 def connecter(app: App, most: int = 10) -> Connect:
     state = ServerState()
     made = type("Limited", (LimitedProtocol,), {"most": most, "strangers": {}})
-    config = uvicorn.Config(app, http=made, log_config=None, access_log=False)
+    config = uvicorn.Config(app, http=made, ws="none", log_config=None, access_log=False)
 
-    def connect() -> tuple[LimitedProtocol, Transport]:
+    def connect(address: str = "127.0.0.1") -> tuple[LimitedProtocol, Transport]:
         protocol = made(config=config, server_state=state, app_state={})
-        transport = Transport()
+        transport = Transport(address)
         protocol.connection_made(transport)
         return protocol, transport
 
@@ -260,6 +260,15 @@ async def test_connections_without_a_token_make_room_for_new_ones() -> None:
     _, newest = connect()
     assert [transport.aborted for _, transport in strangers] == [True, False, False]
     assert not newest.aborted
+
+
+@real
+async def test_the_address_with_most_connections_without_a_token_makes_room() -> None:
+    connect = connecter(App(grant=False), most=4)
+    _, other = connect("10.0.0.1")
+    crowd = [connect("10.0.0.2")[1] for _ in range(20)]
+    assert not other.aborted
+    assert [transport.aborted for transport in crowd] == [True] * 17 + [False] * 3
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Checked in this order, before any route is looked up: one length of the body (400), Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
+- Checked in this order, before any route is looked up: one length of the body and one Host (400), an allowed Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
   the address is refused too often), rate of the token (429). Requests with a valid token never wait for those without:
   both may come from one address, of this machine or of a proxy.
 - Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
@@ -93,7 +93,9 @@ class Access:
         hosts, origins, site, secrets, lengths = read_headers(scope)
         if lengths > 1:  # a proxy may believe the other one, and pass the rest of the body on as a request of its own
             raise Problem(400, "the length of the body is given twice", headers={"connection": "close"})
-        if len(hosts) != 1 or host_name(hosts[0]) not in self._options.hosts:
+        if len(hosts) != 1:
+            raise Problem(400, "a request needs the header Host, once")
+        if host_name(hosts[0]) not in self._options.hosts:
             raise Problem(421, "the daemon does not answer for this host: start it with --allow-host to allow it")
         if len(origins) > 1 or not self._options.origins.issuperset(origins):
             raise Problem(403, "this origin is not allowed: start the daemon with --allow-origin to allow it")

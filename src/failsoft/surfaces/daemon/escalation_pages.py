@@ -7,12 +7,18 @@ from starlette.responses import JSONResponse, Response
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.messages import AcknowledgeRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
-from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.steering import TENANT, TOOL, named_tenant
 
+LONGEST_PAGE = 1_000  # entries
 STATES = {"open": False, "acknowledged": True, "all": None}
 STATE = Parameter(
     name="state", about="Which ones. Default: open.", schema={"type": "string", "enum": [*STATES], "default": "open"}
+)
+LIMIT = Parameter(
+    name="limit",
+    about="How many, the latest ones. Default: 100. `total` counts all of them.",
+    schema={"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": 100},
 )
 
 
@@ -23,7 +29,8 @@ async def get_escalations(on: Exchange) -> Response:
     if state not in STATES:
         raise Problem(400, f"state: expected one of {', '.join(STATES)}")
     found = on.daemon.escalations.entries(named_tenant(on), query.get("tool") or None, acknowledged=STATES[state])
-    return JSONResponse({"escalations": found})
+    limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
+    return JSONResponse({"escalations": found[:limit], "total": len(found)})
 
 
 async def post_acknowledge(on: Exchange) -> Response:
@@ -44,7 +51,7 @@ ROUTES = (
     RouteSpec(method="GET", path="/v1/escalations", role="read", handler=get_escalations, tag="escalations",
               summary="List what an operator must know about",
               about="One entry per tool, error code and sender, with a count and the latest call.",
-              parameters=(STATE, TOOL, TENANT)),
+              parameters=(STATE, LIMIT, TOOL, TENANT)),
     RouteSpec(method="POST", path="/v1/escalations/{id:path}/acknowledge", role="operate", handler=post_acknowledge,
               tag="escalations", summary="Acknowledge an escalation",
               about="It is open again when the same happens once more.", body=AcknowledgeRequest),

@@ -121,15 +121,20 @@ class Escalations:
         return None
 
     def save(self) -> None:
-        """Put everything that has changed into the store."""
+        """Put everything that has changed into the store. If the store raises, the next call tries all of it again."""
         with self._lock:
             unsaved, self._unsaved = self._unsaved, {}
             changed = [(key, self._entries.get(owner, OrderedDict()).get(id)) for key, (owner, id) in unsaved.items()]
-        for key, entry in changed:
-            if entry is None:
-                self._store.delete("escalation", key)
-            else:
-                self._store.put("escalation", key, entry, ttl=KEPT_SECONDS)
+        try:
+            for key, entry in changed:
+                if entry is None:
+                    self._store.delete("escalation", key)
+                else:
+                    self._store.put("escalation", key, entry, ttl=KEPT_SECONDS)
+        except BaseException:
+            with self._lock:
+                self._unsaved = unsaved | self._unsaved
+            raise
 
 
 def _short(value: Any) -> str | int | float | None:

@@ -6,7 +6,10 @@ Rules
   before it is parsed. What cannot become a head, such as the beginning of TLS, is refused at once.
 - A request that two readers could read differently is refused, and nothing after it is read. The requests before it, on
   the same connection, are answered first: an answer never takes the place of another one.
-- Beyond ``MOST_CONNECTIONS``, the oldest connection that has not shown a valid token is closed. If all have, the new one is.
+- An absolute address in the place of a path is refused, though RFC 9112 wants servers to accept it: its host could differ
+  from the header Host, and no client needs it.
+- Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
+  most of them. If all have shown one, the new connection is closed.
 - When a connection ends, every request on it learns of it, not just the latest.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from typing import Any, ClassVar, Final
 
 from httptools import HttpParserError
@@ -57,14 +61,20 @@ class LimitedProtocol(HttpToolsProtocol):
         self._await_head()
 
     def _make_room(self) -> bool:
-        """Close the oldest connection without a valid token; False if there is none."""
-        while self.strangers:
-            oldest = next(iter(self.strangers))
-            del self.strangers[oldest]
-            if not any("grant" in cycle.scope for cycle in oldest._cycles):
-                oldest.transport.abort()
-                return True
-        return False
+        """Close a connection without a valid token; False if there is none."""
+        for each in [each for each in self.strangers if any("grant" in cycle.scope for cycle in each._cycles)]:
+            del self.strangers[each]
+        if not self.strangers:
+            return False
+        ((most, _),) = Counter(each._address for each in self.strangers).most_common(1)
+        oldest = next(each for each in self.strangers if each._address == most)
+        del self.strangers[oldest]
+        oldest.transport.abort()
+        return True
+
+    @property
+    def _address(self) -> str:
+        return "" if self.client is None else self.client[0]
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the time for the head ends with the head."""
