@@ -3,8 +3,8 @@
 Rules
 -----
 - The name may come from a model: an unknown name gives a failed outcome. A function that is not a tool raises.
-- A call of a framework's tool is given the functions to run; the framework's own exceptions are raised unchanged. If it
-  succeeds at once, it takes the same fast path as a guarded function's.
+- A call of a framework's tool carries the functions to run; the framework's own exceptions are raised unchanged. If it
+  succeeds at once, it takes the same fast path as a call of a guarded function.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def open_store(store: str | Store, clock: Clock, *, required: bool) -> Store | N
 
 
 def add_memory(services: Services, mode: Mode) -> RecoveryMemory:
-    """Add the recovery memory, which also remembers in the store; with mode "off" it is made, but not used."""
+    """Add the recovery memory, kept in the store if there is one. With mode "off" it exists but is not used."""
     metrics, read = services.log.trace.metrics, read_mode(mode)
     memory = RecoveryMemory(read, services.time.wall, lambda tool: metrics(tool).successes, services.books.store)
     services.judgement.memory = None if read == "off" else memory
@@ -92,7 +92,7 @@ def add_memory(services: Services, mode: Mode) -> RecoveryMemory:
 
 
 def connect_store(services: Services, breakers: str | BreakerStore | None) -> None:
-    """Have events written to the store, and circuits shared through it or through the breaker store given."""
+    """Write events to the store, and share circuits through it or through the given breaker store."""
     store, clock, toolbox = services.books.store, services.time.clock, services.toolbox
     if store is not None:
         from failsoft.runtime.persistence.event_writer import StoreWriter

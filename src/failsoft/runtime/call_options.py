@@ -1,4 +1,4 @@
-"""The keywords of calls and of tools, for type checkers: one list each for all overloads."""
+"""The keywords of calls and of tools, for type checkers. All overloads share these lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a runtime: each is placed in the turn or the call that it is made from, and run by one of three routes.
+"""Calls of a runtime: place each in the turn or call around it, and run it by one of three routes.
 
 A call in the body of a turn becomes one of the turn's. A simple one takes the fast path. All others are driven through
 the pipeline.
@@ -36,7 +36,7 @@ class CallRunner:
 
     def __init__(self, rt: DriverServices, fast: FastCallServices) -> None:
         self._rt = rt
-        self._fast = fast  # the same object, as the fast path sees it
+        self._fast = fast  # the same object, typed for the fast path
         self.closed = False
 
     def refuse_if_closed(self) -> None:
@@ -85,7 +85,7 @@ class CallRunner:
         return call
 
     def _take_asked(self, call: Call, asked: AskedFor) -> None:
-        """Make a call of a guarded function the one that a model has asked for."""
+        """Turn a call of a guarded function into the call that a model has asked for."""
         asked.taken = True
         call.tool, call.by_agent = count_as_write(call.tool), True
         call.thread = asked.thread or call.thread
@@ -100,7 +100,7 @@ class CallRunner:
     # -- running -----------------------------------------------------------------------------------------------------
 
     async def run(self, call: Call) -> Outcome[Any]:
-        """Run a call to its outcome on this event loop; its caller knows of it until it has ended."""
+        """Run a call to its outcome on this event loop. The call around it lists it until it has ended."""
         self.refuse_if_closed()
         caller = (call.outer or call.caller) if call.acts_anew else None
         if caller is None:
@@ -120,7 +120,7 @@ class CallRunner:
         return await self.drive(call)
 
     def run_blocking(self, call: Call) -> Outcome[Any]:
-        """Run a call to its outcome in this OS thread; its caller knows of it until it has ended."""
+        """Run a call to its outcome in this OS thread. The call around it lists it until it has ended."""
         self.refuse_if_closed()
         caller = (call.outer or call.caller) if call.acts_anew else None
         if caller is None:

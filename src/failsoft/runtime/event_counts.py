@@ -1,4 +1,4 @@
-"""Metrics that the runtime does not count itself: durations, error codes, where the time of turns went.
+"""Metrics that the runtime does not count itself: durations, error codes, and how turns spent their time.
 
 Rules
 -----
@@ -6,7 +6,7 @@ Rules
 - A reader waits for the lock of one batch at most.
 - The waterfall of a turn is built when the turn ends. At most ``MOST_TURNS`` open turns are followed, and ``MOST_EVENTS``
   events of each; the time of a longer turn is not divided.
-- A call is measured once. One that goes on after its turn's deadline is measured until then.
+- A call is measured once. A call that continues after its turn's deadline is measured up to the deadline.
 """
 
 from __future__ import annotations

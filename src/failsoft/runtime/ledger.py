@@ -2,11 +2,11 @@
 
 Rules
 -----
-- Everything here reads or changes the store, so it may block: on an event loop, ``await asyncio.to_thread(…)``.
+- Every method reads or changes the store, so it may block. On an event loop, use ``await asyncio.to_thread(…)``.
 - Errors are ``LedgerError``; its ``problem`` is one of ``unknown_id``, ``ambiguous``, ``running``, ``resolved``,
   ``closed`` (the call has ended since), ``verdict``, ``value``, ``state``, ``store`` (it does not answer), and of
   ``verify`` ``no_tool``, ``no_verify``, ``no_arguments``.
-- Whoever resolves a case is recorded, in the case and in the event ``EffectResolved``.
+- The name of the person who resolves a case is recorded, in the case and in the event ``EffectResolved``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.tool import Tool
 
 
-_LONGEST_NAME = 200  # characters of who resolved a case
+_LONGEST_NAME = 200  # characters of the name in ``by``
 
 
 class Ledger:
@@ -184,7 +184,7 @@ class Ledger:
         return tool, call
 
     def _note_resolved(self, entry: LedgerEntry) -> None:
-        """Let this process know that a case is closed, and record the event."""
+        """Update this process's notes on a case that is closed, and record the event."""
         rt = self._rt
         rt.books.cases.checks_writes = True
         if entry.thread is not None:

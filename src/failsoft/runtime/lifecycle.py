@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from failsoft.runtime.services import Services
     from failsoft.stores.failsafe import FailsafeStore
 
-CANCEL_PATIENCE = 1.0  # seconds for which a cancelled task is waited for; one that ignores this goes on
+CANCEL_PATIENCE = 1.0  # seconds to wait for a cancelled task; a task that ignores its cancellation goes on
 
 
 _ALIVE: WeakSet[Services] = WeakSet()
 
 
 def begin(rt: Services) -> None:
-    """Have a runtime renewed in forked child processes from now on."""
+    """Renew a runtime in every child process that is forked from now on."""
     _ALIVE.add(rt)
 
 
@@ -73,7 +73,7 @@ def close_blocking(rt: Services, grace: float) -> None:
 
 
 def _refuse_calls(rt: Services) -> None:
-    """Take no more calls: without a ticket the fast path leads to the place where they are refused."""
+    """Take no more calls. Without a ticket, the fast path passes them to the code that refuses them."""
     rt.runner.closed = True
     for tool in rt.toolbox.tools.values():
         tool.fast_eligible, tool.cached_refusal = False, None
@@ -81,7 +81,7 @@ def _refuse_calls(rt: Services) -> None:
 
 
 def renew_after_fork(rt: Services) -> None:
-    """Renew locks and threads in a forked child: it has its parent's locks, held or not, and none of its threads."""
+    """Renew locks and threads in a forked child. It has copies of its parent's locks, perhaps held, and no threads."""
     rt.toolbox.renew_lock()
     rt.log.trace.renew_after_fork()
     if rt.log.escalations is not None:

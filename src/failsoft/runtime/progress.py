@@ -1,9 +1,9 @@
-"""Progress of an attempt: tools report it, and ``idle_timeout`` ends an attempt that has reported none for too long.
+"""Progress of an attempt. Tools report it, and ``idle_timeout`` ends an attempt that reports none for too long.
 
 Rules
 -----
-- ``progress`` only notes the time and the message. No timer is moved and no text is made: the side that waits for the
-  attempt looks at the time of the latest progress when its own timer fires.
+- ``progress`` only notes the time and the message. It moves no timer and formats no text. The side that waits for the
+  attempt checks the time of the latest progress when its own timer fires.
 - Progress inside an inner call counts for all calls around it.
 - Progress that comes after the idle timeout has passed, or after the attempt has ended, does not count.
 - An attempt that has ended by itself is late if its last silence was longer than the idle timeout. That happens if the event
@@ -31,7 +31,7 @@ class Activity:
         self.idle = idle  # seconds without progress that end the attempt
         self.outer = outer
         self.last = math.inf  # the latest progress, by the runtime's clock
-        self.heard = math.inf  # the same by the real clock: locks wait by that
+        self.heard = math.inf  # the same by the real clock, which locks use
         self.over = False  # nothing counts any more
         self.expired = False  # the attempt was ended because it made no progress
         self.late = False  # it ended by itself, after too long a silence
@@ -40,13 +40,13 @@ class Activity:
         self._args: tuple[object, ...] = ()
 
     def begin(self, at: float) -> None:
-        """The tool begins, or goes on, at this time."""
+        """Note that the tool begins or continues at this time."""
         self.heard = real_time()
         self.last = at
         self.over = False
 
     def note(self, message: object = None, args: tuple[object, ...] = (), made: float | None = None) -> bool:
-        """Note progress, of now or of the time when another process ``made`` it. False if it comes too late."""
+        """Note progress made now, or at the time when another process ``made`` it. False if it comes too late."""
         now = self._now() if made is None else made
         if self.over or now - self.last > self.idle:
             return False
@@ -57,17 +57,17 @@ class Activity:
         return True
 
     def remaining(self, now: float) -> float:
-        """Seconds until the attempt is ended unless it makes progress; none are left once it has been ended."""
+        """Seconds until the attempt is ended unless it makes progress; 0 once it has been ended."""
         if self.over:
             return 0.0 if self.expired else math.inf
         return self.last + self.idle - now
 
     def expire(self) -> None:
-        """The attempt is ended because it made no progress."""
+        """Note that the attempt is ended because it made no progress."""
         self.expired = self.over = True
 
     def finish(self, at: float) -> None:
-        """The tool has ended by itself at this time."""
+        """Note that the tool has ended by itself at this time."""
         if not self.over:
             self.late = at - self.last > self.idle
             self.over = True

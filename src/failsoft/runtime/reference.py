@@ -1,4 +1,4 @@
-"""References to a runtime in pickles and copies: whatever holds a runtime keeps the very same one."""
+"""References to a runtime in pickles and copies: a copy of an object that holds a runtime holds the same runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALIVE: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 class Reference:
-    """The name of an object, by which it is found again in this process."""
+    """The name of an object, by which this process finds it again."""
 
     __slots__ = ("_key",)
 
@@ -21,7 +21,7 @@ class Reference:
         _ALIVE[self._key] = referent
 
     def reduce(self) -> tuple[Any, ...]:
-        """The answer of ``__reduce__``."""
+        """Return the result of ``__reduce__``."""
         return find, (self._key,)
 
 

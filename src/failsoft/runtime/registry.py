@@ -94,7 +94,7 @@ def register(services: Services, settings: Settings, tool: Tool, *, replace: boo
 
 
 def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Tool]) -> None:
-    """Log options that are legal but hardly intended. For manifests, ``failsoft check`` reports them."""
+    """Log options that are legal but probably not intended. For manifests, ``failsoft check`` reports them."""
     for field, message in find_odd_options(tool.options):
         log.warning("%s: %s: %s", tool.id, field, message)
     if not isinstance(tool, FrameworkTool) and (unnamed := _find_unnamed(tool.fn)):
@@ -108,7 +108,7 @@ def _warn_of_odd_options(tool: Tool, settings: Settings, known: Mapping[str, Too
 
 
 def _find_unnamed(fn: Callable[..., Any]) -> str:
-    """Say which parameter a call by name cannot fill; empty if there is none."""
+    """Describe the first parameter that a call by name cannot fill; "" if it can fill all."""
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
@@ -127,7 +127,7 @@ def _find_unnamed(fn: Callable[..., Any]) -> str:
 
 
 def _find_fieldless(tool: Tool) -> str:
-    """Say why a pattern can match no value of the tool, as its annotation shows; empty if it may match one."""
+    """Explain why a pattern can match no value of the tool, by its annotation; "" if it may match one."""
     signature = tool.signature()
     returned = None if signature is None else signature.return_annotation
     name = returned if isinstance(returned, str) else getattr(returned, "__name__", "")
@@ -167,7 +167,7 @@ def _refuse_taken(known: Tool | None, tool: Tool) -> None:
 
 
 def _origin(fn: Any) -> tuple[object, ...]:
-    """Return where a function was defined. Methods are the same only if their objects are the same."""
+    """Return the place where a function was defined. Methods are the same only if their objects are the same."""
     fn = fn if hasattr(fn, "__qualname__") else type(fn)
     return fn.__module__, fn.__qualname__, id(getattr(fn, "__self__", None))
 
@@ -183,7 +183,7 @@ def _differ(old: Any, new: Any, depth: int = 3) -> bool:
     if code is not getattr(new, "__code__", None):
         return False
     if any(one is other for one, other in zip(old.__closure__ or (), new.__closure__ or (), strict=True)):
-        return old is not new  # made in a loop: both see the same variable
+        return old is not new  # made in a loop: both refer to the same variable
     return not all(
         _equal(one, other) or (depth > 0 and _are_functions(one, other) and not _differ(one, other, depth - 1))
         for one, other in zip(_values_of(old), _values_of(new), strict=True)

@@ -188,7 +188,7 @@ class Runtime(RuntimeView):
         return lambda function: self.add(function, **options)
 
     def add(self, fn: F, /, *, id: str | None = None, replace: bool = False, **options: Unpack[ToolKeywords]) -> F:
-        """Register any callable as a tool and get its guarded form back; the options are those of ``tool``."""
+        """Register any callable as a tool and return its guarded form. The options are those of ``tool``."""
         options_ = tool_options(fn, id, options, self._settings)
         if not isinstance(replace, bool):
             raise ManifestError(f"{options_.id}: replace: {replace!r:.40} is neither true nor false")
@@ -358,7 +358,7 @@ class Runtime(RuntimeView):
         max_calls_per_tool: int | None = None,
         id: str | None = None,
     ) -> Turn:
-        """A turn of calls that depend on each other: ``async with rt.turn(timeout="5m") as turn``.
+        """Make a turn of calls that may depend on each other: ``async with rt.turn(timeout="5m") as turn``.
 
         ``timeout``, ``on_timeout``, ``max_calls`` and ``max_calls_per_tool`` are the manifest's unless said here.
         ``thread`` and ``tenant`` hold for all calls; an empty text is none.
@@ -388,7 +388,7 @@ class Runtime(RuntimeView):
     # -- life --------------------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied as a reference: what holds a runtime keeps the very same one."""
+        """Pickle and copy as a reference: a copy of an object that holds a runtime holds the same runtime."""
         return self._reference.reduce()
 
     async def flush(self, patience: Duration | None = None) -> bool:
@@ -421,7 +421,7 @@ class Runtime(RuntimeView):
         )
 
     def __exit__(self, *_: object) -> None:
-        """Never reached; `with` looks for it."""
+        """Exists only because `with` looks for it; never called."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- Everything is read when it is asked for. Calls count nothing for it that they do not count anyway.
+- Everything is read on demand. Calls count nothing only for this.
 - Every lock is held for one tool at a time. Nothing is read from the store.
 - The number of samples is bounded: by the tools that have series of their own (``MOST_TOOLS``) and by the values of each
   label. The other tools are added up as ``OTHER_TOOL``, unregistered names as ``UNKNOWN_TOOL``.
@@ -34,7 +34,7 @@ _TRANSITIONS: tuple[tuple[CircuitState, CircuitState], ...] = (
     ("half_open", "open"),
 )
 _SEVERITY: tuple[CircuitState, ...] = ("closed", "half_open", "open")
-_COUNTED = {  # metrics that are one of the runtime's counters
+_COUNTED = {  # metrics that equal one of the runtime's counters
     defined.REFUSALS: "refused_count",
     defined.ABANDONED: "orphaned_count",
     defined.ESCALATIONS: "escalation_count",
@@ -69,7 +69,7 @@ class ToolLabels:
         self._labels: dict[str, str] = {}
 
     def __call__(self, tool_id: str | None) -> str:
-        """The value of the label ``tool``."""
+        """Return the value of the label ``tool``."""
         known = self._labels.get(tool_id) if tool_id is not None else UNKNOWN_TOOL
         if known is not None:
             return known

@@ -19,9 +19,9 @@ R = TypeVar("R")
 class Caller(Protocol):
     """A call with a tool that makes other calls."""
 
-    acted: bool  # a call inside it may have had an effect that must not be had twice
-    wrote: bool  # that call was of a tool known to write
-    changed: bool  # a call inside it may have acted, but may be repeated
+    acted: bool  # an inner call may have had an effect that must not happen twice
+    wrote: bool  # an inner call of a tool known to write may have acted
+    changed: bool  # an inner call may have acted, but may be repeated
     inside: set[object]  # calls and functions inside it that have not ended
 
 
@@ -43,9 +43,9 @@ class CountsSuccess(Protocol):
     def note_success(self) -> None: ...
 
 
-# An attempt of the fast path: its value (``runtime.execution.deadline.step``), its call's id, its start, the runner and the
-# tool, arguments, keywords, the fast attempt around it; then its call, once an inner call has asked for it. A list: an
-# object costs more than all the rest of the attempt.
+# An attempt of the fast path: its value (``runtime.execution.deadline.step``), its call's id, its start, the runner and
+# the tool, arguments, keywords, the fast attempt around it; then its call, once an inner call has asked for it. It is a
+# list because an object would cost more than the rest of the attempt.
 LightAttempt = list[Any]
 _CALL = 7
 
@@ -77,9 +77,9 @@ class AskedFor:
         self.id = id
         self.thread = thread
         self.turn = turn  # finds the agent's run
-        self.run: CountsSuccess | None = None  # that run, if the call is one of its own
-        self.taken = False  # by the first call of that tool: others inside it are not the model's
-        self.valueless: Any = None  # its outcome, if it has succeeded and its value is lost
+        self.run: CountsSuccess | None = None  # the run, if the call belongs to it directly
+        self.taken = False  # True after the first call of that tool: the model did not ask for calls inside it
+        self.valueless: Any = None  # its outcome, if it succeeded and its value was lost
 
 
 def call_of(light: LightAttempt) -> Any:
@@ -109,19 +109,19 @@ def made_call_of(light: LightAttempt) -> Any:
 
 
 def report_inner_write(light: LightAttempt, tool: Any) -> None:
-    """Let the call around a fast attempt know of an effect inside the attempt."""
+    """Report an effect inside a fast attempt to the call around it."""
     made = made_call_of(light)
     if made is not None and (made.wrote or made.changed):
         made.report_effect(tool, "unknown")
 
 
 def watch_alone() -> LightAttempt:
-    """An attempt of a tool whose runtime is in another process. To be set as ``SCOPE`` while the tool runs."""
+    """Make the attempt of a tool whose runtime is in another process. Set it as ``SCOPE`` while the tool runs."""
     return [None, 0, 0.0, (_Elsewhere, None), (), {}, None]
 
 
 class CallElsewhere:
-    """The call of another process whose tool runs in this one: inner calls report here what they did."""
+    """A call of another process whose tool runs in this process: inner calls report their effects here."""
 
     __slots__ = ("acted", "changed", "inside", "wrote")
 
@@ -154,7 +154,7 @@ class _Elsewhere:
 
 
 def find_scope() -> Scope | None:
-    """The turn, the call or the handle around this; None if there is none. Makes the call of a fast attempt."""
+    """Find the turn, call or handle around the current code; None outside of all. Makes the call of a fast attempt."""
     scope = SCOPE.get()
     if scope is None or scope is NOWHERE:
         return None
@@ -171,7 +171,7 @@ def find_caller() -> Caller | None:
 
 
 def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
-    """``fn``, to be run in an OS thread or an executor as part of the current call.
+    """Wrap ``fn`` to run in an OS thread or an executor as part of the current call.
 
     Guarded calls that ``fn`` makes are then known to the tool that made the thread: their effects count for its call.
     Until ``fn`` has returned, the call may not claim that nothing happened. Context variables are there as well. Without

@@ -37,7 +37,7 @@ class Threads:
 
 
 class Thread:
-    """One conversation, as far as its tools are concerned."""
+    """One conversation: its retry offers, missing tools and unanswered calls."""
 
     __slots__ = ("_key", "_rt")
 
@@ -48,7 +48,7 @@ class Thread:
 
     @property
     def _conversation(self) -> Key:
-        """Its key. Calls without a thread belong to no conversation."""
+        """The key of the conversation. Calls without a thread belong to no conversation."""
         if not self._key[1]:
             raise ManifestError(
                 "threads: '' is no conversation: name the one that the calls were made with, as in rt.call(…, thread=\"chat-42\")"
@@ -110,7 +110,10 @@ class Thread:
         self._rt.books.conversations.forget(self._conversation, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
-        """True if the tool, or a fallback for it, can be used here as far as is known. Adapters offer models only such tools."""
+        """True if the tool, or a fallback for it, can be used here as far as is known.
+
+        Adapters offer models only such tools.
+        """
         id = self._id_of(tool)
         return id in self._rt.toolbox.tools and id not in self.unavailable
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.samples import Sample, SampleReader
 
 VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
-DEFAULT_INTERVAL = "500ms"  # between batches for a sink
+DEFAULT_INTERVAL = "500ms"  # interval between batches for a sink
 
 
 class NamedMetrics(Named[Any]):
@@ -61,7 +61,7 @@ class RuntimeView:
         self._sample_reader: SampleReader | None = None
 
     def health(self, tool_id: str | Callable[..., Any], *, fallback_of: str | None = None) -> HealthView:
-        """A tool's circuit, as of now; with ``fallback_of`` the one that it has as the fallback of that tool.
+        """A tool's circuit at this moment; with ``fallback_of`` the one that it has as the fallback of that tool.
 
         ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
         ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through;

@@ -1,8 +1,7 @@
 """Admission before an attempt, and the verdict after it: availability, rate hold, circuit breaker, retry budget.
 
-In this order: is the tool available, does its service want to be left alone, is there a token of its rate, is its circuit
-closed. The decisions are pure
-functions of ``core.resilience``. Here they are asked with the lock held, and a change of a circuit is recorded.
+The order: availability, rate hold, rate limit, circuit. The decisions are pure functions of ``core.resilience``. This
+module calls them with the lock held, and records each change of a circuit.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ def report_to_breaker(
 
 
 def release_probe(rt: InPlaceServices, candidate: Candidate) -> None:
-    """Free the half-open slot of a call that was broken off, so that the next call can be the probe.
+    """Free the half-open slot of an interrupted call, so that the next call can be the probe.
 
-    A probe that has reported its result holds no slot: then this does nothing.
+    Does nothing if the probe has reported its result: it then holds no slot.
     """
     if candidate.probe is not None:
         with rt.toolbox.lock:
@@ -100,14 +99,14 @@ def is_unavailable(rt: MisfitServices, call: Call, tool: Tool) -> bool:
 
 
 def check_availability(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None:
-    """Return the fault that keeps a call from its tool before the breaker is asked; None if there is none."""
+    """Return the fault that refuses a call before the breaker is asked; None if nothing refuses it."""
     if tool.unavailable_fault is not None or call.thread is None:
         return tool.unavailable_fault
     return rt.books.conversations.admit(call, tool)
 
 
 def check_rate_hold(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None:
-    """Return the fault of a call that comes before the service wants to be asked again."""
+    """Return the fault of a call during a rate hold."""
     now = rt.time.now()
     seconds = core.remaining(tool.health.holds, call.tenant, now=now, thread=call.thread)
     if seconds:
@@ -119,7 +118,7 @@ def check_rate_hold(rt: InPlaceServices, call: Call, tool: Tool) -> Fault | None
 
 
 def check_rate_limit(rt: InPlaceServices, call: Call, candidate: Candidate, buckets: RateBuckets) -> Fault | None:
-    """Take a token for the attempt, or reserve the next one and return the fault that says when it comes."""
+    """Take a token for the attempt, or reserve the next token and return a fault with the time until then."""
     now = rt.time.now()
     if candidate.token_at is None:
         with rt.toolbox.lock:
@@ -127,7 +126,7 @@ def check_rate_limit(rt: InPlaceServices, call: Call, candidate: Candidate, buck
     wait = candidate.token_at - now
     if wait > MOMENT:
         return builtin_faults.rate_limit(candidate.tool.id, buckets.rate, wait)
-    candidate.token_at = None  # the attempt uses it
+    candidate.token_at = None  # the attempt uses the reserved token
     return None
 
 
@@ -141,7 +140,7 @@ def give_token_back(rt: InPlaceServices, call: Call, candidate: Candidate) -> No
 
 
 def set_rate_hold(rt: InPlaceServices, call: Call, tool: Tool, fault: Fault) -> None:
-    """Leave the service alone for as long as the fault says: for all calls, or for the thread if only words say so."""
+    """Set a rate hold for as long as the fault says: for all calls, or for the thread if only the error's text says so."""
     thread = call.thread if fault.hint_source == "words" else None
     if fault.retry_after is None or (thread is None and fault.hint_source == "words"):
         return
@@ -160,12 +159,12 @@ def spend_retry(rt: InPlaceServices, tool: Tool, health: ToolHealth) -> bool:
 
 
 def count_successes(rt: RefusalServices, tool: Tool, health: ToolHealth) -> int:
-    """Count the successes that a budget is credited for, before a retry is paid for."""
+    """Count the successes to credit the budget with, before it pays for a retry."""
     trace = rt.log.trace
     successes = trace.successes(tool.id)
     if health.can_spend(rt.time.now(), successes, len(trace.pending)):
         return successes
-    return trace.metrics(tool.id).successes  # the pending events make a difference
+    return trace.metrics(tool.id).successes  # counts the pending events as well
 
 
 # --- circuits ---------------------------------------------------------------------------------------------------------
@@ -174,7 +173,10 @@ def count_successes(rt: RefusalServices, tool: Tool, health: ToolHealth) -> int:
 def emit_transition(
     rt: InPlaceServices, call: Call, candidate: Candidate, state: CircuitState, fault: Fault | None = None
 ) -> None:
-    """Record that a circuit has changed. A circuit that a fallback has for one primary only names that primary."""
+    """Record that a circuit has changed.
+
+    The event names the primary if the circuit is a fallback's for that primary only.
+    """
     event_type, message = TRANSITIONS[state]
     tool = candidate.tool
     fields: dict[str, Any] = {"message": f"{message} {tool.id}", "circuit_breaker_state": state}
@@ -205,7 +207,7 @@ def emit_transition(
 
 
 def rate_fields(health: ToolHealth) -> dict[str, Any]:
-    """The fields of ``CircuitOpened`` about the breaker's window; none if it has no window, or did not open the circuit."""
+    """The fields of ``CircuitOpened`` about the breaker's window; none unless the window opened the circuit."""
     recent = health.state.recent
     if not exceeds_rate(recent, health.options):
         return {}

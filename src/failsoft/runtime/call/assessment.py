@@ -50,7 +50,7 @@ def classify_result(rt: InPlaceServices, call: Call, step: Classify) -> Fault | 
         effect = effect_of_call(fault, entered=result.entered, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
             fault = fault._replace(effect=effect)
-    if fault is None or not can_verify(tool.options, fault, tool.safe_to_repeat):  # else its effect is reported then
+    if fault is None or not can_verify(tool.options, fault, tool.safe_to_repeat):  # else: once it is verified
         call.report_effect(tool, "happened" if fault is None else fault.effect)
     return fault
 
@@ -59,9 +59,9 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
     options = tool.options
     if result.error is not None:
         error = without_callers(result.error)
-        if isinstance(error, _OWN_ERRORS):  # the fault is known
+        if isinstance(error, _OWN_ERRORS):  # these errors carry their fault
             return error.fault._replace(cause=error)
-        judged = read(error, "remote_fault")  # by the worker process, which had the whole error
+        judged = read(error, "remote_fault")  # classified by the worker process, which had the whole error
         remote = judged if judged is not None and isinstance(judged, Fault) else None
         if remote is not None and not options.classification:
             return remote._replace(cause=error)
@@ -78,15 +78,15 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
 
 
 def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:
-    """True if an inner call failed that is safe to repeat: whatever else the tool does is another request."""
+    """True if a failed inner call is safe to repeat: anything else that the tool does is another request."""
     if fault.source != "remote" or not fault.rule.startswith(builtin_faults.NESTED):
         return False
     inner = [rt.toolbox.tools.get(failed.tool) for failed in failures_inside(fault.cause)]
-    return not inner or any(tool is None or tool.safe_to_repeat for tool in inner)  # none: it ran in another process
+    return not inner or any(tool is None or tool.safe_to_repeat for tool in inner)  # empty: it ran in another process
 
 
 def check_inside(call: Call, tool: Tool) -> bool:
-    """True if an inner call of the latest attempt may have acted, or may still act. The outer call is told."""
+    """True if an inner call of the latest attempt may have acted, or may still act. Reports it to the outer call."""
     acted = call.may_have_acted_inside
     if acted:
         call.report_effect(tool, "unknown")
@@ -97,7 +97,7 @@ def check_inside(call: Call, tool: Tool) -> bool:
 
 
 def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
-    """Count a failure, and look at everything that a decision depends on."""
+    """Count a failure, and gather everything that the decision depends on."""
     candidate, fault, entered, ticket, verdict, hold = step
     tool, health, memory = candidate.tool, candidate.health, rt.judgement.memory
     if rt.judgement.policies and not tool.is_in_book:
@@ -130,7 +130,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
 
 
 def _look_up_policies(rt: InPlaceServices, tool: Tool) -> None:
-    """Log once that a policy names no tool, but one like this. Tools may be registered in any order."""
+    """Log once that a policy names an unknown tool with a name like this one. Tools may be registered in any order."""
     from failsoft.core.resilience.policy import find_misspelt  # start-up: most runtimes have no policies
 
     tool.is_in_book = True
@@ -157,7 +157,7 @@ def find_fallbacks(rt: InPlaceServices, call: Call, step: FindFallbacks) -> Fall
 
 
 def _usable(rt: InPlaceServices, call: Call, fallbacks: list[Fallback], step: FindFallbacks) -> Iterator[Fallback]:
-    """Yield those that are available and were not tried; each once, although two chains may name it."""
+    """Yield the available fallbacks that were not tried, each once, although two chains may name it."""
     seen = set(step.tried)
     for fallback in fallbacks:
         if fallback.tool in seen or not can_replace(rt, call, fallback):
@@ -199,7 +199,7 @@ def _remember_error(rt: InPlaceServices, call: Call, candidate: Candidate, fault
         return  # the call, or the fallback, has its own retry options
     key = key_of(error)
     if key is None or type(key[1]) is not str or key[1] != fault.message:
-        return  # type and text do not say everything, or something in the text was masked
+        return  # the error has more than a type and a text, or its text was masked
     if read(error, "fault") is not None or read(error, "remote_fault") is not None:
         return  # it was classified elsewhere
     if isinstance(error, OSError) and (error.errno is not None or error.filename is not None):
@@ -210,7 +210,7 @@ def _remember_error(rt: InPlaceServices, call: Call, candidate: Candidate, fault
 
 
 def learn(rt: InPlaceServices, candidate: Candidate, now: float, *, worked: bool) -> None:
-    """Let the memory know what came of a candidate's retries, and of switching to it."""
+    """Tell the recovery memory whether a candidate's retries, or the switch to it, have helped."""
     if rt.judgement.memory is None:
         return
     for family in candidate.retried:

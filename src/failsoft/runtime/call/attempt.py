@@ -3,10 +3,10 @@
 Rules
 -----
 - The algorithm is written once, for callers on an event loop and for callers that block. ``Waiting`` says how to wait.
-- A call that has no slot, no process or no OS thread yet is waiting (``call.waiting``). That time is not the tool's, and
-  the attempt does not count as made.
+- A call without a slot, a process or an OS thread is waiting (``call.waiting``). The wait does not count as the tool's
+  time, and the attempt does not count as made.
 - A call inside a call of the same tool uses that call's slot.
-- Whatever happens, a slot is given back, and the answer is an ``AttemptResult``.
+- The slot is always given back, and the result is always an ``AttemptResult``.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def _run_in_slot(rt: AttemptServices, waiting: Waiting, call: Call, invoke
     finally:
         try:
             slots.release(wake)
-        except BaseException:  # an interrupt, perhaps before anything was done
+        except BaseException:  # an interrupt, perhaps before the attempt has begun
             slots.release(wake)
             raise
 
@@ -108,7 +108,7 @@ def _run(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> C
     running = _run_in_process(rt, waiting, call, invoke) if elsewhere else waiting.run_function(rt, call, invoke)
     idle = tool.options.idle_timeout
     if idle is None and elsewhere and ACTIVITY.get() is not None:
-        idle = math.inf  # only for the attempts around it
+        idle = math.inf  # passes progress on to the attempts around this one
     if idle is not None:
         running = _run_watched(call, Activity(idle, real_time if elsewhere else rt.time.now, ACTIVITY.get()), running)
     if call.span is None:
@@ -133,7 +133,7 @@ async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, inv
     tool, timeout = invoke
     limit = None if math.isinf(timeout) else timeout
     arguments, workers = call.arguments(rt.time, tool), rt.places.workers
-    call.waiting = True  # for a process that is ready
+    call.waiting = True  # for a worker process that is ready
     if tool.command is not None:
         reply = await waiting.run_command(workers, tool.command, arguments, limit, call.begin, call.activity)
     else:
@@ -142,5 +142,5 @@ async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, inv
         reply = await waiting.run_process(
             workers, tool.target, call.args, arguments, limit, options, call.begin, call.activity
         )
-    call.begin()  # or it never will
+    call.begin()  # otherwise the call would never count as begun
     return process_result(rt, call, reply, timeout, "process" if tool.command is None else "command")

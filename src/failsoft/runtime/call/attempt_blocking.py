@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.progress import Activity
     from failsoft.runtime.tools.tool import Tool
 
-LONGEST = 3600.0  # seconds that a lock is waited for at a time: it cannot wait without end
+LONGEST = 3600.0  # seconds of one wait for a lock: a lock cannot wait forever
 
 
 class Blocking:
@@ -62,7 +62,7 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
         return refuse_awaitable(tool, run_inline(rt, call, tool))
     ended = threading.Lock()
     ended.acquire()
-    begun: list[float] = []  # when the tool began, by the real clock: locks wait by that
+    begun: list[float] = []  # when the tool began, by the real clock, which locks use
     thread = ThreadAttempt(rt, call, tool, lambda: begun.append(real_time()), ended.release)
     job = None
     try:
@@ -80,7 +80,7 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
         thread.close()
     if job is None or job.refused:
         return thread.refused()
-    if not finished and thread.abandon(job):  # else it has ended just now
+    if not finished and thread.abandon(job):  # False: it has ended just now
         idle = activity if activity is not None and activity.expired else None
         fault = builtin_faults.tool_timeout(timeout) if idle is None else idle_fault(idle, "unknown")
         return AttemptResult(thread.began, rt.time.now(), fault=fault, still_running=True)
@@ -92,13 +92,16 @@ def run_function(rt: AttemptServices, call: Call, tool: Tool, timeout: float) ->
         finally:
             del job, thread  # the traceback holds this frame
     late = activity is not None and activity.late
-    if late or thread.ended - thread.began > timeout:  # by our clock, whatever the lock waited by
+    if late or thread.ended - thread.began > timeout:  # by the runtime's clock: the lock waited by the real one
         return AttemptResult(thread.began, thread.ended, fault=late_fault(call, timeout))
     return refuse_awaitable(tool, AttemptResult(thread.began, thread.ended, job.value))
 
 
 def _wait(ended: threading.Lock, begun: list[float], timeout: float, report: Callable[[], None]) -> bool:
-    """Wait until the tool has ended. False if its time is up, which counts from when a worker thread began to run it."""
+    """Wait until the tool has ended.
+
+    False if its time is up; the time counts from the moment a worker thread began to run it.
+    """
     remaining = timeout
     if timeout > LONG:
         if ended.acquire(timeout=LONG):

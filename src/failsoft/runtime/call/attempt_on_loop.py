@@ -71,7 +71,7 @@ async def run_coroutine(
     start: Callable[[], Coroutine[Any, Any, Any]] | None = None,
     began: float | None = None,
 ) -> AttemptResult:
-    """Step a coroutine inside this task, under the tool's deadline: the tool's own, or the one that ``start`` makes."""
+    """Step a coroutine inside this task, under the tool's deadline. ``start`` makes the coroutine."""
     tool, timeout = invoke
     started = rt.time.now() if began is None else began
     box: Box = [None]
@@ -116,7 +116,7 @@ async def _run_in_thread(rt: AttemptServices, call: Call, invoke: Invoke) -> Att
 
     def done() -> None:
         resolve_threadsafe(loop, ended, None)
-        over()  # only now: virtual time must not jump before the caller can wake up
+        over()  # not earlier: virtual time must not jump before the caller can wake up
 
     thread = ThreadAttempt(rt, call, invoke.tool, lambda: resolve_threadsafe(loop, began, None), done)
     job = thread.submit()
@@ -135,7 +135,7 @@ async def _run_in_thread(rt: AttemptServices, call: Call, invoke: Invoke) -> Att
         if job.refused:
             return thread.refused()
         result = await run_coroutine(rt, call, invoke, wait, thread.began)
-        if ended.cancelled() and thread.abandon(job):  # by the deadline
+        if ended.cancelled() and thread.abandon(job):  # the deadline has cancelled it
             result = result._replace(still_running=True)
     except BaseException:
         thread.abandon(job)

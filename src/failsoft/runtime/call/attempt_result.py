@@ -1,4 +1,4 @@
-"""Ends of an attempt as an ``AttemptResult``: not run, timed out, answered by a process, returned a value."""
+"""Make ``AttemptResult``: of attempts that did not run, timed out, were answered by a process or returned a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNAWAITED = (CoroutineType, AsyncGeneratorType, asyncio.Future)
 
 
 def not_run(rt: AttemptServices, fault: Fault) -> AttemptResult:
-    """The result of an attempt that never got to run: there was no slot or no OS thread."""
+    """The result of an attempt that never ran: there was no slot or no OS thread."""
     now = rt.time.now()
     return AttemptResult(now, now, fault=fault, entered=False)
 
@@ -55,7 +55,7 @@ def idle_fault(activity: Activity, effect: Effect) -> Fault:
 
 
 def emit_abandoned(log: CallEvents, call: Call, tool: Tool) -> None:
-    """Record that an attempt goes on by itself."""
+    """Record that an attempt was abandoned and still runs."""
     log.emit(events.ATTEMPT_ABANDONED, tool, call, {"message": f"{tool.id} did not let itself be cancelled"})
 
 
@@ -107,12 +107,12 @@ def process_result(rt: AttemptServices, call: Call, reply: Reply, timeout: float
 
 
 def refuse_awaitable(tool: Tool, ended: AttemptResult) -> AttemptResult:
-    """The result of a plain function. A value that still has to be awaited is a fault."""
+    """The result of a plain function; a fault if the value still has to be awaited."""
     return ended._replace(fault=unawaited(tool, ended.value)) if isinstance(ended.value, UNAWAITED) else ended
 
 
 def unawaited(tool: Tool, value: Any) -> Fault | None:
-    """The fault of a value that still has to be awaited: it was not protected at all."""
+    """The fault of a value that still has to be awaited: awaiting it later would be unprotected."""
     if isinstance(value, CoroutineType):
         value.close()
     elif not isinstance(value, UNAWAITED):

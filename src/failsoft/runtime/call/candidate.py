@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Candidate:
-    """A tool, and what this call has seen of it. Only the pipeline and admission write here; drivers read."""
+    """A tool, with this call's notes on it. Only the pipeline and admission write here; drivers read."""
 
     __slots__ = (
         "absent",
@@ -51,9 +51,9 @@ class Candidate:
     def __init__(
         self, call: Call, tool: Tool, health: ToolHealth, via: Fallback | None = None, ticket: Ticket | None = None
     ) -> None:
-        self.token_at: float | None = None  # when the token of a rate limit comes that admission has reserved
+        self.token_at: float | None = None  # when the token that admission has reserved becomes available
         self.tool = tool
-        self.health = health  # for the driver: the pipeline reads no state of it
+        self.health = health  # for the driver only: the pipeline does not read it
         self.retry = call.retry or (via.retry if via is not None and via.retry else tool.options.retry)
         self.timeout = tool.configured_timeout if call.timeout is None else call.timeout
         self.invoke = Invoke(tool, self.timeout)
@@ -65,7 +65,7 @@ class Candidate:
         self.probe: Ticket | None = None  # the latest half-open probe: its slot is freed if the call is broken off
         self.absent: tuple[str, ...] = ()  # its fallbacks that do not exist
         self.probing = False  # the latest attempt was a half-open probe
-        self.policy: Policy | None = None  # the one that matches the latest failure
+        self.policy: Policy | None = None  # matches the latest failure
         self.family: Family | None = None  # of the latest failure
         self.retried: tuple[Family, ...] = ()  # families for which retries were made
         self.cause: Family | None = None  # of the failure that this candidate is a fallback for
@@ -73,7 +73,7 @@ class Candidate:
 
     @property
     def counts_calls(self) -> bool:
-        """True if the breaker is told of the last attempt only. A probe is one attempt, whatever is counted."""
+        """True if the breaker counts calls, so that it gets only the last attempt. A probe is always one attempt."""
         return self.health.options.count == "calls" and not self.probing
 
     @property
@@ -83,27 +83,27 @@ class Candidate:
 
     @property
     def known_effect(self) -> KnownEffect:
-        """The effect of its tool, by what is known of it and of its attempts."""
+        """The effect of the tool, from its declaration and its attempts."""
         known = self.tool.known_effect
         return known.after_inner_write() if self.wrote else known
 
     @property
     def has_lesson(self) -> bool:
-        """True if the recovery memory can learn from what became of this candidate."""
+        """True if the recovery memory can learn from this candidate's result."""
         return bool(self.retried) or self.cause is not None
 
     def take_ticket(self) -> Ticket | None:
-        """Give up the ticket: it is handed back once."""
+        """Return the ticket and drop it here, so that it is handed back only once."""
         ticket, self.ticket = self.ticket, None
         return ticket
 
     def add_effect(self, effect: Effect) -> None:
-        """Take in the effect of a failed attempt."""
+        """Add the effect of a failed attempt."""
         if effect != self.effect:
             self.effect = worst_effect((self.effect, effect))
 
     def count_failure(self, fault: Fault, result: AttemptResult) -> Ticket | None:
-        """Count a failed attempt; return the ticket that the breaker is to get back now."""
+        """Count a failed attempt; return the ticket if the breaker gets it back now."""
         self.attempts = add_failure(
             self.attempts, self.retry, fault, duration=result.ended - result.started, now=result.ended
         )
@@ -111,7 +111,7 @@ class Candidate:
         return None if self.counts_calls else self.take_ticket()
 
     def count_retry(self) -> None:
-        """A retry follows the latest failure."""
+        """Count a retry after the latest failure."""
         if self.family is not None and self.family not in self.retried:
             self.retried += (self.family,)
 
@@ -122,7 +122,7 @@ class Candidate:
     def plan_retry(
         self, fault: Fault, result: AttemptResult, *, wish: Wish | None, waited: float, jitter: float
     ) -> Retry | NoRetry:
-        """Plan a retry as far as attempts, time and effect decide about it."""
+        """Plan a retry by attempts, time and effect."""
         return plan_retry(
             self.retry,
             fault,
@@ -148,5 +148,5 @@ class Candidate:
 
 
 def verdict_on(fault: Fault, *, entered: bool) -> Result:
-    """The verdict that the breaker gets on a failed attempt. A limit that refused an inner call is not a failure."""
+    """The breaker's verdict on a failed attempt. An inner call that a limit refused is not a failure."""
     return "failure" if fault.retryable and entered and not is_limit(fault) else "neutral"

@@ -3,7 +3,8 @@
 The pipeline yields steps; a driver performs each of them and sends the answer back. Both drivers answer the steps that
 take no time in the same way (``in_place``). Before the first step a call's arguments are checked against its tool.
 
-If a step that takes time is interrupted, the pipeline is told, and may ask for a last step that takes none.
+If a step that takes time is interrupted, the driver throws ``Interrupted`` into the pipeline, which may yield last
+steps that take no time.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ async def drive(
                 interrupt(rt, call, steps)
                 raise
             step = steps.send(answer)
-            answer = None  # it may hold an error, whose traceback holds this frame
+            answer = None  # it may hold an error whose traceback refers to this frame
     except StopIteration as done:
         outcome: Outcome[Any] = done.value
         return outcome

@@ -49,9 +49,9 @@ class CallLog:
         self, event_type: str, tool: Tool | str | None, call_id: str | int | None, turn_id: str | None,
         fields: dict[str, Any], *, error: BaseException | None = None,
     ) -> None:  # fmt: skip
-        """Record an event, and log it if the application wants its level; ``error`` gives the traceback.
+        """Record an event, and log it if its level is enabled; ``error`` gives the traceback.
 
-        A bare name in place of a tool is shown, but counted in no metrics.
+        A name instead of a tool is shown, but counted in no metrics.
         """
         now = self._now()
         self.trace.record((event_type, now, tool, call_id, turn_id, fields))
@@ -62,7 +62,7 @@ class CallLog:
             log_event(Entry(level, event_type, self._wall(), tool_id, id, turn_id, fields), error)
 
     def drain_if_due(self) -> None:
-        """Deliver the recorded events if enough of them wait; called at the end of a call that took the pipeline."""
+        """Deliver the recorded events if enough of them wait. Called at the end of each call in the pipeline."""
         if len(self.trace.pending) > self.trace.limit:
             self.trace.drain()
 
@@ -72,7 +72,7 @@ class CallLog:
         fields: dict[str, Any] = {"message": f"Escalated {call.tool.id}", "code": None, "attempts": outcome.attempts}
         if fault is not None:
             fields |= {"code": fault.code.value, "category": fault.category, "error": fault.message}
-        entered = fault is not None and fault.rule != BAD_ARGUMENTS  # else the traceback would show the library
+        entered = fault is not None and fault.rule != BAD_ARGUMENTS  # else the traceback shows only failsoft
         self.emit(events.ESCALATED, call.tool, call, fields, fault.cause if fault is not None and entered else None)
         if not call.is_inner:
             self.notify_escalation(outcome)
@@ -83,7 +83,7 @@ class CallLog:
             self.escalations.notify(outcome)
 
     def debug_fields(self, fault: Fault) -> dict[str, Any]:
-        """Return the event fields that help to find a contract bug."""
+        """Return the event fields for diagnosing a contract bug."""
         cause = fault.cause
         return {
             "error": fault.message,
@@ -96,8 +96,8 @@ class CallLog:
 
 
 def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseException, now: float) -> None:
-    """Record that a call ended because its caller was cancelled or interrupted, which says nothing about its tool."""
-    tool = vars(error).pop("abandoned", None)  # the first call that sees the error reports the attempt
+    """Record that a call ended because its caller was cancelled or interrupted. This says nothing about the tool."""
+    tool = vars(error).pop("abandoned", None)  # reported by the first call that sees the error
     if tool is not None:
         emit_abandoned(log, call, tool)
     passed = isinstance(error, ControlFlow)
@@ -107,7 +107,7 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
         books.conversations.return_offer(call)
     if call.end_recorded:
         return
-    if not passed:  # after control flow the framework itself goes on, and may make the call again
+    if not passed:  # after control flow the framework continues, and may make the call again
         books.conversations.note_abandoned(call)
     fields = cancelled_fields(call.attempts, now - call.started, unknown=unknown)
     log.emit(events.CALL_CANCELLED, call.tool, call, fields)

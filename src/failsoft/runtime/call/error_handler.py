@@ -2,9 +2,9 @@
 
 Rules
 -----
-- It has ``PATIENCE`` seconds. A slower handler is cancelled and no longer waited for.
+- It has ``PATIENCE`` seconds. A slower handler is cancelled, and the call continues without it.
 - If it is slow, raises or returns no valid decision, the built-in handler decides, and an event says so.
-- Its decision must be possible and safe. ``runtime.call.recovery`` refuses any other, which is recorded too.
+- Its decision must be possible and safe. ``runtime.call.recovery`` refuses any other decision and records the refusal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
             raise
         if not done:
             asked.cancel()
-            asked.add_done_callback(_forget)  # it may run on for a while
+            asked.add_done_callback(_forget)  # it may take a while to end
             return "took longer than 2s"
         return _validate(asked.result())
     except asyncio.CancelledError:

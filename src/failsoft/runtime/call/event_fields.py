@@ -61,7 +61,7 @@ def refused_decision_fields(decision: Decision, report: ErrorReport) -> dict[str
 
 
 def refusal_reason(decision: Decision, why: str = "") -> str:
-    """Return why a valid decision is not followed."""
+    """Return the reason why a valid decision is not followed."""
     return f"it asked for {decision.strategy}, which is not possible here" + (f": {why}" if why else "")
 
 

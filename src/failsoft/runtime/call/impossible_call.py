@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 async def refuse_call(
     rt: ImpossibleCallServices, call_id: str | int, name: str, fault: Fault, turn: HandleTurn | None = None
 ) -> Outcome[Any]:
-    """Decide about the call, record it, and return its outcome. Outside of a turn its events name no tool."""
+    """Decide about the call, record it, and return its outcome. Outside of a turn, its events name no tool."""
     outcome: Outcome[Any] = Outcome(
         call_id, name, "failed", fault=fault, decision=Decision("escalate", "Permanent error (no retry)"),
         escalated=True, explanation=rt.texts.explain,

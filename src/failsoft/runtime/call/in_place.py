@@ -63,7 +63,7 @@ def answer_in_place(rt: InPlaceServices, call: Call, step: Step) -> Any:
 
 
 def interrupt(rt: InPlaceServices, call: Call, steps: CallSteps) -> None:
-    """End a pipeline whose caller has left, and perform the last steps that it asks for."""
+    """End a pipeline whose caller has left, and perform its last steps."""
     try:
         step = steps.throw(Interrupted())
         while True:
@@ -173,7 +173,7 @@ def _read_value(rt: InPlaceServices, call: Call, step: ReadValue) -> AttemptResu
 
 
 def _answers_verify(rt: InPlaceServices, call: Call, tool: Tool) -> bool:
-    """True if a tool may be asked by the ``verify`` of another one: it is that function, or is called inside it."""
+    """True if the ``verify`` of another tool may call this one: it is that function, or is called inside it."""
     asked = call.parent
     return (asked is not None and asked.tool.options.verify is not None) or any(
         other.options.verify is tool.guarded for other in [*rt.toolbox.tools.values()]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _span(instruments: Instruments, call: Call) -> CallSpan:
     turn: object = call.turn
     asked, asked_id, thread = ASKED.get(), call.caller_id, call.thread
-    if asked is not None and asked.tool is call.tool and not asked.taken:  # a guarded read: it has no id of the model's
+    if asked is not None and asked.tool is call.tool and not asked.taken:  # a guarded read: the model chose no id
         asked.taken = True
         asked_id, thread = mask_id(asked.id) if asked.id else None, thread or asked.thread
         turn = asked.turn() if turn is None and asked.turn is not None else turn
@@ -38,7 +38,7 @@ def _span(instruments: Instruments, call: Call) -> CallSpan:
         call.id,
         asked_id=asked_id or None,
         turn_id=getattr(turn, "id", None),
-        turn=getattr(turn, "info", None),  # None also for a turn that is older than the instruments
+        turn=getattr(turn, "info", None),  # None also for a turn older than the instruments
         parent_id=None if call.parent is None else call.parent.id,
         thread=thread,
         tenant=call.tenant,
@@ -154,7 +154,7 @@ def surround_body(span: CallSpan, tool: Tool, number: int, run: Callable[[], Any
 
 
 def _surround_items(span: CallSpan, tool: Tool, number: int, value: Any) -> None:
-    """Surround the further items of a stream, which its reader takes after the attempt."""
+    """Surround the items of a stream that are read after the attempt."""
     if type(value) in (AsyncStream, Stream):
         value.surround = lambda: span.enter_item(tool.id, number)
 

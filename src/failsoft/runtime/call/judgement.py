@@ -27,7 +27,7 @@ class UserJudgement:
         self._log = log
 
     async def consult(self, call: Call, report: ErrorReport) -> Decision | None:
-        """Ask the handler. None if it fails or is slow, which is recorded: then the built-in handler decides."""
+        """Ask the handler. None if it fails or is slow: that is recorded, and the built-in handler decides."""
         answer = await consult(self, report)
         if isinstance(answer, Decision):
             return answer

@@ -1,4 +1,4 @@
-"""Calls of a thread that are answered without running: they failed twice the same way, or keep having the same result."""
+"""Refuse calls that are in a loop: they failed twice the same way, or keep returning the same result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuse_looping(options: PipelineOptions, call: Call, found: LoopFound) -> Ca
 
 
 def _repeat_failure(options: PipelineOptions, call: Call, failure: Failure, now: float) -> Outcome[Any]:
-    """The outcome of a call that has just failed twice the same way."""
+    """The outcome of a call that has just failed the same way twice."""
     fault = builtin_faults.loop_prevented(failure.fault, len(failure.times))
     return Outcome(
         call.id,

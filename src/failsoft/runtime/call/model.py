@@ -1,4 +1,4 @@
-"""A call, one attempt and its result: the types that the pipeline, its drivers and the fast path share."""
+"""The types that the pipeline, its drivers and the fast path share: a call, one attempt and its result."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class KeySource(Protocol):
 
 
 class CallTurn(Protocol):
-    """The turn of a call, as far as the call needs it: a turn, or the run of an agent."""
+    """The turn of a call, or the run of an agent: the part that a call needs."""
 
     id: str
     thread: str | None
-    parent: Call | None  # the call that the turn is inside of
+    parent: Call | None  # the call around the turn
     allowance: CallAllowance | None  # None: its calls are not limited
 
     @property
@@ -142,7 +142,7 @@ class Call:
         self.timeout = timeout  # replaces the tool's
         self.retry = retry
         self.key = key
-        self.key_made = False  # no caller has given the key: another call gets another one
+        self.key_made = False  # failsoft made the key, so another call gets another key
         self.required = required
         self.typed = typed  # a call by name, so argument types are checked
         self.by_agent = False  # a model asked for it: a tool with an undeclared effect counts as a write
@@ -150,15 +150,15 @@ class Call:
         self.write_record: WriteRecord | None = None  # in the ledger of writes
         self.begun_record: dict[str, Any] | None = None  # of an earlier start of this call, which prevents another one
         self.write_recorded: bool | None = (
-            None  # the store had that record before the tool started; None: there is none to have
+            None  # True if the store had the record before the tool started; None: nothing is recorded
         )
         self.offer: Offer | None = None  # the retry offer that the user has accepted with this call
         self.offer_taken = False  # the offer is used up; the call makes no new one, so that offers end
-        self.abandoned = False  # the turn has gone on without it, so there is no further retry
+        self.abandoned = False  # the turn continues without it, so there are no more retries
         self.end_recorded = False  # its turn has recorded its end
         self.rate_limited = False  # it waits for a token of its tool's rate
-        self.waiting = False  # for its next attempt to begin: it can be ended without an effect
-        self.verifying = False  # its tool has ended, and it is not known yet whether it has acted
+        self.waiting = False  # for its next attempt to begin: ending it now has no effect
+        self.verifying = False  # its tool has ended, and ``verify`` is finding out whether it has acted
         self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun
         self.attempts_ended = 0  # attempts that have ended
         self.admitted = False  # a closed circuit has admitted an attempt
@@ -167,17 +167,15 @@ class Call:
         self.activity: Activity | None = None  # of the attempt under way, if its tool has an idle timeout
         self.hinted_wait = 0.0  # seconds waited so far because a server asked for it
         self.span: CallSpan | None = None  # its instruments; None: it has none
-        self.acted = False  # a call inside its attempt may have had an effect that must not be had twice
-        self.wrote = False  # that call was of a tool known to write
-        self.changed = False  # a call inside one of its attempts may have acted, but may be repeated
+        self.acted = False  # an inner call may have had an effect that must not happen twice
+        self.wrote = False  # an inner call of a tool known to write may have acted
+        self.changed = False  # an inner call may have acted, but may be repeated
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
-        self.caller: Caller | None = (
-            None  # the call that it is made from without being its child: only its effect counts there
-        )
+        self.caller: Caller | None = None  # the caller that it reports its effect to without being its child
 
     @property
     def id(self) -> str:
-        """The id that was given, else tool and number; inside a turn's call, the id of that call comes first.
+        """The id that the caller gave, else tool and number. Inside a turn's call, the id of that call comes first.
 
         Every turn numbers its calls from 1, so a number alone would not be unique.
         """
@@ -209,16 +207,16 @@ class Call:
 
     @property
     def may_have_acted_now(self) -> bool:
-        """True if its tool may have acted, should the call end at this moment: it runs, or it is being verified."""
+        """True if the tool may have acted if the call ended now: it runs, or it is being verified."""
         return self.is_running or (self.verifying and self.attempts_ended > 0)
 
     @property
     def may_have_written_now(self) -> bool:
-        """True if it is a write that may have acted, should the call end at this moment."""
+        """True if it is a write that may have acted if the call ended now."""
         return self.may_have_acted_now and (self.tool.is_write or self.write_record is not None)
 
     def begin(self) -> None:
-        """Note that the wait for a slot, a thread or a process is over: the tool runs now."""
+        """Note that the tool runs now: the wait for a slot, a thread or a process is over."""
         self.waiting = False
 
     def stop_waiting(self) -> None:
@@ -248,7 +246,7 @@ class Call:
 
     @property
     def may_have_acted_inside(self) -> bool:
-        """True if an inner call may have had an effect that must not be had twice, or may still have one."""
+        """True if an inner call may have had an effect that must not happen twice, or may still have one."""
         return self.acted or bool(self.inside)
 
     @property
@@ -261,16 +259,16 @@ class Call:
 
     @property
     def acts_anew(self) -> bool:
-        """True if this call, made a second time by the call around it, may act a second time."""
+        """True if this call may act again when the call around it makes it again."""
         return not self.tool.safe_to_repeat or self.has_new_key(self.tool)
 
     @property
     def writes_anew(self) -> bool:
-        """The same for a tool known to write."""
+        """True if ``acts_anew``, and the tool is known to write."""
         return self.tool.is_write or self.has_new_key(self.tool)
 
     def has_new_key(self, tool: Tool) -> bool:
-        """True if ``tool`` takes an idempotency key and no caller has given one: a second call has another key."""
+        """True if ``tool`` takes an idempotency key that failsoft makes: a second call has another key."""
         parameter = tool.options.idempotency_key
         return parameter is not None and parameter not in self.kwargs and (self.key is None or self.key_made)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def run_in_own_thread(pool: ThreadPool, do: Callable[[], Any], purpose: str) -> Any:
-    """Run a blocking function in a daemon thread, which the end of the program does not wait for.
+    """Run a blocking function in a daemon thread. The end of the program does not wait for it.
 
     ``purpose`` completes the error "no worker thread is free to …".
     """

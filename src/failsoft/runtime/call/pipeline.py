@@ -1,16 +1,16 @@
 """The order of the protections around one call, from its first obstacle or failure to its outcome.
 
-The order: limits of the turn, availability, rate hold, rate limit, breaker, (slot and attempt: the driver's), retry within its budget, fallbacks. A call
-that succeeds at once does not come here.
+The order: limits of the turn, availability, rate hold, rate limit, breaker, slot and attempt (by the driver), retry
+within its budget, fallbacks. A call that succeeds at once does not come here.
 
 Rules
 -----
 - ``Pipeline.run`` is a generator of steps (``call.steps``). It holds no lock, clock, random source, log or store: the same
   answers give the same steps. ``failsoft.testing.check_driver`` proves it.
-- It reads the call as it was made, and its own notes in it. What others change (the turn's time, inner calls, health)
-  comes with the answers.
-- ``Interrupted`` is thrown in at a step that takes time if the caller has left. The ticket is handed back without a
-  verdict on the tool.
+- It reads the call as it was made, and its own notes in it. State that others change (the turn's time, inner calls,
+  health) comes with the answers.
+- If the caller leaves, the driver throws ``Interrupted`` in at a step that takes time. The ticket is handed back
+  without a verdict on the tool.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Pipeline(WriteSteps):
         return self._run(result) if turn is None or turn.allowance is None else self._run_counted(result)
 
     def _run_counted(self, result: AttemptResult | None) -> CallSteps:
-        """Have the call counted in its turn, which has limits, before it runs."""
+        """Count the call against the limits of its turn before it runs."""
         fault: Fault | None = yield CountCall()
         if fault is None:
             return (yield from self._run(result))
@@ -130,13 +130,13 @@ class Pipeline(WriteSteps):
             return (yield from self._fail(decision))
 
     def _end_replay(self, known: LedgerAnswer | Verified) -> CallSteps:
-        """End a call that has happened before, as the ledger or ``verify`` knows."""
+        """End a call that has happened before, according to the ledger or ``verify``."""
         if isinstance(known, LedgerAnswer):
             return self._answer(known)
         return self._succeed_verified(known, builtin_faults.begun_before())
 
     def _check_loop(self) -> Generator[Step, Any, Outcome[Any] | None]:
-        """End a call that is in a loop without running it, unless it is known since that it has happened."""
+        """End a call that is in a loop without running it, unless the ledger says by now that it has happened."""
         if self._call.thread is None:
             return None
         found: LoopFound = yield FindLoop()
@@ -150,14 +150,14 @@ class Pipeline(WriteSteps):
     def _enter_and_attempt(
         self,
     ) -> Generator[Step, Any, tuple[LedgerAnswer | Verified | Fault | None, AttemptResult | None]]:
-        """Make an attempt if nothing is in its way: return its result, or what kept it from starting."""
+        """Make an attempt if it is admitted: return its result, or the fault or answer that kept it from starting."""
         fault = yield from self._enter()
         return (None, (yield from self._attempt())) if fault is None else (fault, None)
 
     def _enter(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
-        """Be admitted, use up the retry offer, have a write recorded. A fault keeps the attempt from starting.
+        """Ask for admission, use up the retry offer, record a write. A fault keeps the attempt from starting.
 
-        So does the answer of a write that has happened, as an operator knows.
+        So does the answer of a write that an operator has resolved as happened.
         """
         call, candidate = self._call, self._candidate
         if self._must_recall() and (known := (yield from self._recall())) is not None:
@@ -179,7 +179,7 @@ class Pipeline(WriteSteps):
         return None
 
     def _take_offer(self) -> Generator[Step, Any, Fault | None]:
-        """Use up the offer that a user's retry makes use of, once: the retry is about to run."""
+        """Use up the offer behind a user's retry, once, as the retry is about to run."""
         call = self._call
         assert call.offer is not None
         call.waiting = True
@@ -229,14 +229,14 @@ class Pipeline(WriteSteps):
         return result, fault
 
     def _wait_for_spawned_tasks(self, fault: Fault) -> Generator[Step, Any, Fault]:
-        """Let tasks begin that the attempt has started: guarded calls in them may act, whatever its own error says."""
+        """Let the tasks that the attempt has started begin: guarded calls in them may act."""
         for _ in range(_ROUNDS):
             self._now = yield from self._wait_for(Wait(0.0))
         acted: bool = yield CheckInside(self._candidate.tool)
         return fault._replace(effect="unknown") if acted else fault
 
     def _credit(self, result: AttemptResult) -> Steps:
-        """Let breaker and memory know that the candidate succeeded."""
+        """Report the candidate's success to breaker and memory."""
         candidate = self._candidate
         ticket = candidate.take_ticket()
         if ticket is not None:
@@ -247,7 +247,7 @@ class Pipeline(WriteSteps):
     # -- after a failure -----------------------------------------------------------------------------------------------
 
     def _prepare_retry(self, decision: Decision, fault: Fault) -> Generator[Step, Any, Decision]:
-        """Wait for the next attempt; decide anew if the failed one has acted since."""
+        """Wait for the next attempt; decide again if the failed one has acted meanwhile."""
         if decision.delay:
             yield from self._pause(decision.delay)
         if not self._may_act_since(fault) or not (yield CheckInside(self._candidate.tool)):
@@ -267,7 +267,7 @@ class Pipeline(WriteSteps):
         call.waiting = False
 
     def _stop_retrying(self, fault: Fault, result: AttemptResult | None) -> Steps:
-        """Make no further attempt of this candidate. A breaker that counts calls is told now."""
+        """End the attempts of this candidate. A breaker that counts calls gets its verdict now."""
         candidate = self._candidate
         if candidate.absent:
             yield WarnMissing(candidate.tool, candidate.absent)
@@ -376,7 +376,7 @@ def _needs_reading(candidate: Candidate, value: Any) -> bool:
 
 
 def _may_have_spawned_tasks(candidate: Candidate, fault: Fault, result: AttemptResult) -> bool:
-    """True if tasks matter that the attempt may have started and that have not begun yet."""
+    """True if the attempt may have started tasks that have not begun and could act."""
     return (
         result.entered
         and fault.effect == "none"

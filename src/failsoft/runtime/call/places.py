@@ -86,7 +86,7 @@ class Places:
         if of_loop is None:
             for other in self._loops.keyrefs():
                 if (known := other()) is not None and known.is_closed():
-                    self._loops.pop(known, None)  # its deadlines hold a reference to it
+                    self._loops.pop(known, None)  # its deadlines refer to it
             of_loop = self._loops[loop] = LoopDeadlines(loop, self.time.now)
             of_loop.watch = Watch(self, of_loop)
             self.warn_of_clock()
@@ -103,13 +103,13 @@ class Places:
     # -- abandoned tasks ---------------------------------------------------------------------------------------------
 
     def abandon_task(self, task: asyncio.Task[None]) -> None:
-        """Hold a task that its turn does not wait for, until it ends."""
+        """Keep a reference to a task that its turn does not wait for, until it ends."""
         self._abandoned_tasks.add(task)
         task.add_done_callback(self._abandoned_tasks.discard)
         task.add_done_callback(log_end)
 
     def abandoned_tools(self) -> Counter[str]:
-        """How many abandoned attempts of each tool still run, on event loops and in OS threads."""
+        """The number of abandoned attempts of each tool that still run, on event loops and in OS threads."""
         on_loops = [name for of_loop in self.loops() for task, name in [*of_loop.abandoned.items()] if not task.done()]
         return Counter([*on_loops, *self.thread_pool.abandoned_names()])
 

@@ -1,8 +1,8 @@
 """Recovery in the pipeline: decide what follows a failure or a refusal.
 
-The order: have the failure counted (``Assess``), plan a retry, find the usable fallbacks, report to the user's Error
-Handler or the built-in one, pay for a retry, record the decision. Like the pipeline, this only yields steps; the decisions
-are pure functions of ``core.resilience``.
+The order: count the failure (``Assess``), plan a retry, find the usable fallbacks, ask the user's Error Handler or the
+built-in one, pay for a retry, record the decision. Like the pipeline, this only yields steps; the decisions are pure
+functions of ``core.resilience``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Recovery(Verification):
         self._retry: Retry | NoRetry = NoRetry("")  # planned after the latest failure
         self._report: ErrorReport | None = None  # on the latest failure
         self._now = call.started  # the time that the latest answer gave
-        self._abandoned = False  # the turn has gone on without the call, as the latest answer said
+        self._abandoned = False  # the turn continues without the call, as the latest answer said
         self._checked = None  # by ``verify``, after the latest failure
         self._runs_on = False  # an abandoned attempt may still act
 
@@ -122,7 +122,7 @@ class Recovery(Verification):
     def _decide(
         self, fault: Fault, result: AttemptResult | None
     ) -> Generator[Step, Any, tuple[Fault, Decision | Verified]]:
-        """Decide what follows a failure or a refusal; return the fault with what was learnt about it.
+        """Decide what follows a failure or a refusal; return the decision and the updated fault.
 
         No decision is needed if the tool has acted: the answer of ``verify`` is returned in its place.
         """
@@ -170,13 +170,13 @@ class Recovery(Verification):
         return fault, decision
 
     def _add_effect(self, fault: Fault) -> None:
-        """Take in the effect of the latest failure."""
+        """Add the effect of the latest failure."""
         self._candidate.add_effect(fault.effect)
         if fault.effect != self._effect:
             self._effect = worst_effect((self._effect, fault.effect))
 
     def _is_plain_retry(self, fault: Fault, standing: Standing, result: AttemptResult) -> bool:
-        """True if a planned retry needs no report: nothing else could be decided, and its event says nothing unusual."""
+        """True if a planned retry needs no report: there is no other decision, and its event says nothing unusual."""
         call, candidate, options = self._call, self._candidate, self._options
         tool = candidate.tool
         return (
@@ -199,13 +199,13 @@ class Recovery(Verification):
         )
 
     def _may_act_since(self, fault: Fault) -> bool:
-        """True if a task that the failed attempt has started could make a retry unsafe."""
+        """True if a task that the failed attempt has started may still make a retry unsafe."""
         return fault.effect == "none" and self._candidate.tool.safe_to_repeat is False
 
     def _plan(
         self, fault: Fault, result: AttemptResult | None
     ) -> Generator[Step, Any, tuple[Fault, Standing, Retry | NoRetry]]:
-        """Have a failure counted and verified, and work out whether there can be a retry."""
+        """Count and verify a failure, and find out whether a retry is possible."""
         call, candidate = self._call, self._candidate
         if result is None:
             return (fault, *(yield from self._plan_refused(fault)))
@@ -238,7 +238,10 @@ class Recovery(Verification):
         return fault, standing, retry
 
     def _plan_refused(self, fault: Fault) -> Generator[Step, Any, tuple[Standing, Retry | NoRetry]]:
-        """Only the end of a rate hold and the next token of a rate limit are worth waiting for."""
+        """Plan a wait for the end of a rate hold or the next token of a rate limit.
+
+        No other refusal is worth a wait.
+        """
         candidate = self._candidate
         candidate.probing = False
         standing: Standing = yield Assess(candidate, fault, None, None, "neutral", hold=False)
@@ -258,7 +261,7 @@ class Recovery(Verification):
         return standing, retry
 
     def _take_in(self, standing: Standing, fault: Fault) -> Wish | None:
-        """Take in the driver's answer about a failure; return the retry that a policy asks for."""
+        """Note the driver's answer about a failure; return the retry that a policy asks for."""
         call, candidate = self._call, self._candidate
         self._now, self._abandoned = standing.now, standing.abandoned
         if call.failed_at is None:
@@ -297,7 +300,7 @@ class Recovery(Verification):
         if fault.rule in _ENDS_CALL or forbids_fallback(
             candidate.effect, candidate.known_effect, call.tool.known_effect
         ):
-            return []  # nor one of an earlier candidate
+            return []  # no fallback of an earlier candidate either
         found: FallbacksFound = yield FindFallbacks(
             candidate, fault, candidate.may_have_acted, self._tried, later, wanted
         )
@@ -332,7 +335,7 @@ class Recovery(Verification):
         return report._replace(absent=candidate.absent) if candidate.absent else report
 
     def _accepts_partial(self) -> bool:
-        """True if a part may end the call: neither the tool that was called nor the one that returned it forbids that."""
+        """True if a partial result may end the call. The called tool or the tool that returned it may forbid that."""
         return (
             self._call.tool.options.accept_partial is not False and self._giver.tool.options.accept_partial is not False
         )

@@ -3,8 +3,8 @@
 Rules
 -----
 - An exception by which an agent framework controls its run passes through, returned as well as raised.
-- A ``failed_if`` that raises or returns something else than it may fails the call: whether the tool did its work is not
-  known then, so the value is not passed on as a success. The fault says what is wrong with the function.
+- A ``failed_if`` that raises or returns an illegal answer fails the call: it is not known then whether the tool did its
+  work, so the value is not a success. The fault says what is wrong with the function.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.model import AttemptResult
     from failsoft.runtime.tools.tool import Tool
 
-_NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # a returned one does not mean what a raised one means
+_NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # returned, these do not mean what they mean when raised
 _EXPECTED = "return True, False, an error text or a Fault"
 
 
 def read_value(tool: Tool, result: AttemptResult, *, answers_verify: Callable[[], bool]) -> AttemptResult:
     """Return the result of an attempt that returned a value; with its error or fault if the value is a failure.
 
-    ``answers_verify``: whether the tool may be asked by the ``verify`` of another one.
+    ``answers_verify``: the ``verify`` of another tool may call this one.
     """
     try:
         return _read(tool, result, answers_verify)

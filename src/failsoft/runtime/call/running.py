@@ -2,7 +2,7 @@
 
 Rules
 -----
-- A call that has been running for ``LONG`` seconds is reported once, so that a stuck call can be seen from outside.
+- A call that has been running for ``LONG`` seconds is reported once, so that a stuck call is visible from outside.
 - One timer per event loop does this. It is armed when a tool suspends, and runs only while there are calls that have not
   been reported. Calls that succeed at once never touch it.
 - A blocking tool that is called directly without a timeout runs in its caller's OS thread and is not listed.
@@ -42,7 +42,8 @@ class RunningCall(NamedTuple):
     since: str  # ISO time
     seconds: float  # so far
     attempt: int  # the number of the current attempt
-    waits_for: WaitsFor  # the tool's answer, the start of the next attempt (backoff, a slot, a worker), the tool's rate, or verify
+    # the tool's answer, the start of the next attempt (backoff, a slot, a worker), the tool's rate, or verify
+    waits_for: WaitsFor
     progress: str = ""  # the latest message of ``failsoft.progress``
 
 
@@ -144,7 +145,7 @@ class Watch:
             self.timer = self._deadlines.loop.call_later(max(delay, 0.0), self._look, context=self._context)
 
     def renew(self) -> None:
-        """Look at once, and set the timer anew: an interrupt inside asyncio may have lost it."""
+        """Check now and set the timer again: an interrupt inside asyncio may have lost it."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -167,7 +168,7 @@ class Watch:
 
 
 def report(rt: RunningServices, found: _Found, now: float) -> None:
-    """Record that a call has been running for long."""
+    """Record that a call has been running for a long time."""
     fields: dict[str, Any] = {
         "duration_ms": round((now - found.started) * 1000, 3),
         "attempt": found.attempt,

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Interrupted(BaseException):
     """Thrown into the pipeline at a step that takes time: the caller has left, or the interpreter wants to end.
 
-    The pipeline may yield steps that take no time, and raises it again. It is not the caller's exception because a
-    generator that delegates to another one must not yield after ``GeneratorExit``.
+    The pipeline may yield steps that take no time, and raises it again. The driver does not throw the caller's
+    exception, because a generator that delegates to another must not yield after ``GeneratorExit``.
     """
 
 
@@ -59,7 +59,10 @@ class CountCall(NamedTuple):
 
 
 class FindLoop(NamedTuple):
-    """Look for a failure that this very call has just had twice, or a result that it has had too often. The answer is a ``LoopFound``."""
+    """Check whether this very call has just failed the same way twice, or has returned the same result too often.
+
+    The answer is a ``LoopFound``.
+    """
 
 
 class LoopFound(NamedTuple):
@@ -71,7 +74,10 @@ class LoopFound(NamedTuple):
 
 
 class Admit(NamedTuple):
-    """Ask availability, rate hold and breaker, in this order. The answer is a ``Ticket``, or the ``Fault`` of a refusal."""
+    """Ask availability, rate hold and breaker, in this order.
+
+    The answer is a ``Ticket``, or the ``Fault`` of a refusal.
+    """
 
     candidate: Candidate
 
@@ -102,21 +108,27 @@ class RecordWrite(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """Look a write up that is not going to run. The answer is a ``Recalled``."""
+    """Look up a write that is not going to run. The answer is a ``Recalled``."""
 
 
 # --- after an attempt -------------------------------------------------------------------------------------------------
 
 
 class ReadValue(NamedTuple):
-    """Find out whether the value of an attempt is a failure. The answer is the ``AttemptResult``, with error or fault then."""
+    """Find out whether the value of an attempt is a failure.
+
+    The answer is the ``AttemptResult``, with error or fault then.
+    """
 
     candidate: Candidate
     result: AttemptResult
 
 
 class Classify(NamedTuple):
-    """Classify the result of an attempt. The answer is a ``Fault`` with the effect of the call, or None: it succeeded."""
+    """Classify the result of an attempt.
+
+    The answer is a ``Fault`` with the effect of the call, or None: it succeeded.
+    """
 
     candidate: Candidate
     result: AttemptResult
@@ -129,7 +141,7 @@ class CheckInside(NamedTuple):
 
 
 class NoteAttempt(NamedTuple):
-    """Let the call's thread know whether the tool is available."""
+    """Note in the call's thread whether the tool is available."""
 
     tool: Tool
     fault: Fault | None
@@ -137,7 +149,10 @@ class NoteAttempt(NamedTuple):
 
 
 class Assess(NamedTuple):
-    """Count a failure or a refusal, and look at everything that a decision depends on. The answer is a ``Standing``."""
+    """Count a failure or a refusal, and gather everything that the decision depends on.
+
+    The answer is a ``Standing``.
+    """
 
     candidate: Candidate
     fault: Fault
@@ -151,7 +166,7 @@ class Standing(NamedTuple):
     """The answer to ``Assess``."""
 
     now: float
-    breaker: CircuitState  # half_open for a probe, although its failure has opened the circuit
+    breaker: CircuitState  # for a probe half_open, although its failure has opened the circuit
     opened: bool  # this failure has opened the circuit
     turn_left: float | None  # seconds until the turn's deadline
     abandoned: bool  # the turn has gone on without the call
@@ -159,7 +174,7 @@ class Standing(NamedTuple):
     family: Family | None  # of the error, in the recovery memory
     evidence: Evidence | None  # of that family
     wrote: bool  # a known write inside the attempt may have acted
-    changed: bool  # a call inside may have acted that may be repeated: it does not keep the tool from being repeated
+    changed: bool  # an inner call that may be repeated may have acted; this does not prevent a retry
 
 
 class FindFallbacks(NamedTuple):
@@ -230,7 +245,7 @@ class Spend(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Let some time pass. The answer is the time."""
+    """Wait. The answer is the time afterwards."""
 
     delay: float
 
@@ -263,7 +278,7 @@ class Report(NamedTuple):
 
 
 class Learn(NamedTuple):
-    """Let the recovery memory know what came of a candidate's retries, or of switching to it."""
+    """Tell the recovery memory whether a candidate's retries, or the switch to it, have helped."""
 
     candidate: Candidate
     at: float
@@ -282,18 +297,18 @@ class Emit(NamedTuple):
 
 
 class EmitRetry(NamedTuple):
-    """Record a ``ToolError`` after which only attempts and time had to be asked for the retry (``observe.retry_fields``)."""
+    """Record a ``ToolError`` whose retry depended on attempts and time only (``observe.retry_fields``)."""
 
     tool: Tool
     fault: Fault
-    seconds: float  # that the attempt took
+    seconds: float  # the duration of the attempt
     attempt: int
     delay: float
     evidence: Evidence | None
 
 
 class EmitBug(NamedTuple):
-    """Record the event that helps to find a contract bug."""
+    """Record the event for diagnosing a contract bug."""
 
     tool: Tool
     fault: Fault
@@ -326,13 +341,13 @@ class EndUnknown(NamedTuple):
 
 
 class NoteOutcome(NamedTuple):
-    """Let the call's thread know how the call ended."""
+    """Note in the call's thread how the call ended."""
 
     outcome: Outcome[Any]
 
 
 class ForgetUnanswered(NamedTuple):
-    """Let the call's thread forget that this call was begun before and not answered."""
+    """Remove the note in the call's thread that this call was begun before and not answered."""
 
 
 class Escalate(NamedTuple):

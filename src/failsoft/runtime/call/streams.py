@@ -1,8 +1,8 @@
 """Generators as tools: protected up to their first item, never replayed after it.
 
-A reader has seen the beginning of a stream; another attempt would show it twice. So the first item is the result of the
-attempt, and the other items pass through unchanged. A model reads a stream only when it is complete, so there the whole
-stream is one attempt: see ``integration.streams``.
+A reader has seen the beginning of a stream, and another attempt would show it twice. So the first item is the result of
+the attempt, and the other items pass through unchanged. A model reads a stream only when it is complete, so there the
+whole stream is one attempt: see ``integration.streams``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Explainer:
-    """Makes the texts of outcomes and turns, from the catalogue and from what is known of the tools."""
+    """Makes the texts of outcomes and turns, from the catalogue and the tools' options."""
 
     def __init__(self, tools: Mapping[str, Tool], phraser: Phraser | None, catalogue: Catalogue) -> None:
         self.phraser = phraser
@@ -27,7 +27,10 @@ class Explainer:
     def explain(
         self, outcome: Outcome[Any], language: str | None = None, known: KnownEffect | None = None
     ) -> Explanation:
-        """An outcome in three texts. ``known``: the effect of its tool, if it is not the one of the registered tool."""
+        """Explain an outcome in three texts.
+
+        ``known``: the effect of its tool, if it differs from the registered tool's.
+        """
         from failsoft.core.explain.explanation import explain  # most outcomes are never explained
 
         if known is None:
@@ -36,7 +39,7 @@ class Explainer:
         return explain(outcome, self._catalogue.texts(language), known=known)
 
     def compose_turn_message(self, report: TurnReport) -> str:
-        """A turn in a few sentences, for the user."""
+        """Describe a turn in a few sentences, for the user."""
         from failsoft.core.explain.turn_message import compose  # few messages of turns are read
 
         writes = {tool.id for tool in self._tools.values() if tool.known_effect.warns_user}

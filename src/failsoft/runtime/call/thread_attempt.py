@@ -1,10 +1,12 @@
-"""One attempt in an OS thread of the pool. Callers differ only in how they wait for its end.
+"""One attempt in an OS thread of the pool. The two ways to wait for its end are elsewhere.
 
 Rules
 -----
-- The call waits until a thread has begun with it, and can be withdrawn until then. That time is not the tool's.
-- If no thread is left, the attempt is refused, at once or while it waits.
-- A caller that stops waiting abandons the attempt. If the tool is running, that is recorded: it goes on in its thread.
+- The call waits until a thread begins with it, and can be withdrawn until then. The wait does not count as the tool's
+  time.
+- If no thread is free for it, the attempt is refused, at once or while it waits.
+- A caller that stops waiting abandons the attempt. If the tool is running, it continues in its thread, and that is
+  recorded.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class ThreadAttempt:
         self._rt = rt
         self._call = call
         self._tool = tool
-        self._number = call.attempts_ended + 1  # fixed now: the thread may begin after the call has given it up
+        self._number = call.attempts_ended + 1  # set now: the thread may begin after the call has abandoned it
         self._pool = rt.places.thread_pool
         self._activity = call.activity
         self._begun = begun
@@ -88,11 +90,11 @@ class ThreadAttempt:
         """Stop waiting for the tool. True if it is running and goes on."""
         if job is None or not self._pool.abandon(job, self._tool.id):
             return False
-        self._call.begin()  # the thread may not have said so yet
+        self._call.begin()  # the thread may not have reported it yet
         message = f"{self._tool.id} goes on in its thread"
         self._rt.log.emit(events.ATTEMPT_ABANDONED, self._tool, self._call, {"message": message})
         return True
 
     def close(self) -> None:
-        """The attempt can no longer be withdrawn."""
+        """End the possibility to withdraw the attempt."""
         self._call.withdraw = None

@@ -59,7 +59,7 @@ class Catalogue:
 async def phrase(
     rt: PhraserServices, turn: CallTurn | None, outcome: Outcome[Any], patience: float | None = None
 ) -> None:
-    """Replace the user's text of an outcome by a phrased one, if there is one in time."""
+    """Replace the user's text of an outcome with a phrased one, if the phraser returns it in time."""
     from failsoft.core.explain.explanation import phrasing_facts
 
     if patience is None:
@@ -86,7 +86,7 @@ async def phrase_turn(rt: PhraserServices, report: TurnReport, patience: float) 
 async def _phrase(
     rt: PhraserServices, facts: Mapping[str, Any], patience: float, about: tuple[str | None, str | None]
 ) -> str | None:
-    """Return the sanitised text; None if there is none in time, which is recorded. ``about``: ids of call and turn."""
+    """Return the sanitised text; None if there is none in time. That is recorded. ``about``: ids of call and turn."""
     from failsoft.core.explain.explanation import accept_text
 
     asking = asyncio.ensure_future(_ask_phraser(rt, facts))

@@ -50,7 +50,7 @@ class Verification:
     def _verify(
         self, fault: Fault, standing: Standing, *, running: bool
     ) -> Generator[Step, Any, tuple[Fault, Standing]]:
-        """Find out what became of an attempt; return the fault and the standing as they are afterwards."""
+        """Find out what became of an attempt; return the updated fault and standing."""
         call, candidate = self._call, self._candidate
         if call.failed_at is None:
             call.failed_at = standing.now
@@ -67,12 +67,12 @@ class Verification:
         fault = fault_after(fault, verified)
         yield Report(candidate, None, "neutral", effect=fault.effect)
         if reply.now > standing.now:
-            candidate.count_hinted_wait(reply.now - standing.now)  # not a part of max_total_time either
+            candidate.count_hinted_wait(reply.now - standing.now)  # not part of max_total_time
         self._now, self._abandoned = reply.now, reply.abandoned
         return fault, standing._replace(now=reply.now, turn_left=reply.turn_left, abandoned=reply.abandoned)
 
     def _ask(self, fault: Fault, reply: VerifyReply) -> Generator[Step, Any, VerifyReply]:
-        """Ask ``verify``, unless ``reply`` has a reason not to, and record the answer."""
+        """Ask ``verify`` unless ``reply`` has a reason against it, and record the answer."""
         call, candidate = self._call, self._candidate
         delay = delay_verify(candidate.tool.options, is_command=candidate.tool.command is not None)
         asked = reply.now

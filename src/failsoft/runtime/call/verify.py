@@ -2,13 +2,13 @@
 
 Rules
 -----
-- It has ``verify_timeout``, in a turn at most the time that is left. Then it is cancelled and no longer waited for; a
-  plain function goes on in its OS thread.
+- It has ``verify_timeout``, in a turn at most the remaining time. Then it is cancelled, and the call continues without
+  it; a plain function goes on in its OS thread.
 - If it is slow, raises or returns anything but a ``Verified``, the effect stays unknown, and the event says why.
 - A tool that reads back must be known to read. It runs as a guarded call with its own retries and its own timeout.
-- It holds no slot of the tool. What it calls is shown inside the call, but says nothing about the call's effect.
-- It is not asked while a task that the attempt has started may still act, and ``none`` is not believed if such a task
-  has acted meanwhile.
+- It holds no slot of the tool. Calls that it makes are shown inside the call, but do not change the call's effect.
+- It is not asked while a task that the attempt has started may still act. The answer ``none`` is rejected if such a
+  task has acted meanwhile.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ async def _ask_in_time(rt: DriverServices, call: Call, step: Verify, limit: floa
             return late_verify(limit)
         answer = asking.result()
         if inspect.iscoroutine(answer):
-            answer.close()  # it is no answer, and Python warns of coroutines that are never awaited
+            answer.close()  # Python warns of coroutines that are never awaited
         return _check_value(step.tool, read_verified(answer))
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -142,7 +142,7 @@ async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault, bl
 
 
 async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, Any], blocking: bool) -> Verified:
-    """Ask another tool, and judge what it returned."""
+    """Call another tool, and judge its value."""
     reader = rt.toolbox.tools.get(spec.tool)
     if reader is None:
         return Verified.unknown(f"there is no tool {spec.tool}{did_you_mean(spec.tool, rt.toolbox.tools)}")
@@ -170,7 +170,10 @@ async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, 
 
 
 def _stand_in(call: Call) -> Call:
-    """A scope with the call's id for what ``verify`` calls. Its effects must not count for the call."""
+    """Make a scope with the call's id for the calls that ``verify`` makes.
+
+    Their effects must not count for the call.
+    """
     scope = Call(
         call.id, call.tool, call.args, call.kwargs, call.started, turn=call.turn, parent=call.parent,
         thread=call.thread, tenant=call.tenant,

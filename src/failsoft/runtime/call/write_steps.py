@@ -2,10 +2,10 @@
 
 Rules
 -----
-- A write that was resolved as happened returns its value without running. That comes before every refusal: a replay gets
-  its value also while the tool is down or disabled.
-- A write that is refused by its thread's notes, because its caller left the first time, runs after it was resolved as none.
-- A write that ends with an unknown effect leaves an open case, recorded before or not.
+- A write that was resolved as happened returns its value without running. This check comes before every refusal: a
+  replay gets its value even while the tool is down or disabled.
+- A write whose caller left the first time is refused by its thread's notes. It runs once it was resolved as none.
+- A write that ends with an unknown effect leaves an open case, even if it was not recorded before.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ LEDGER = "ledger"  # ``Outcome.via`` of a call that the ledger has answered
 
 
 class WriteSteps(Recovery):
-    """The steps of a call that the effect ledger is about."""
+    """The steps of a call that use the effect ledger."""
 
     __slots__ = ()
 
     # -- before an attempt ---------------------------------------------------------------------------------------------
 
     def _wants_record(self) -> bool:
-        """True if the call has to be recorded before the candidate runs."""
+        """True if the call must be recorded before the candidate runs."""
         call = self._call
         return (
             self._options.records_writes
@@ -65,7 +65,7 @@ class WriteSteps(Recovery):
         )
 
     def _record_write(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
-        """Have a write recorded before it starts; a fault or an answer keeps it from starting."""
+        """Record a write before it starts; a fault or an answer keeps it from starting."""
         call, required = self._call, self._options.store_required
         call.waiting = True
         answer = yield from self._wait_for(RecordWrite())
@@ -122,7 +122,7 @@ class WriteSteps(Recovery):
         return call.caller_id is not None and call.tool.is_write and call.write_recorded is None
 
     def _must_recall(self) -> bool:
-        """True if a write has to be looked up before it is admitted: without a store it is not recorded."""
+        """True if a write must be looked up before it is admitted: without a store it is not recorded."""
         return not self._options.records_writes and not self._call.attempts_ended and self._is_replayable()
 
     def _recall(self) -> Generator[Step, Any, LedgerAnswer | None]:
@@ -140,7 +140,7 @@ class WriteSteps(Recovery):
         return found
 
     def _reconsider(self, fault: Fault) -> Generator[Step, Any, LedgerAnswer | Fault | Ticket]:
-        """Look a refused write up: it may have happened, or it may have been begun before and resolved since."""
+        """Look up a refused write: it may have happened, or been begun before and resolved since."""
         found = yield from self._look_up()
         if isinstance(found, LedgerAnswer):
             return found

@@ -1,6 +1,6 @@
 """The notes on threads (conversations): retry offers, missing tools, repeated failures, unanswered calls.
 
-Only calls that fail, and calls in a thread that has notes, come here. Users see threads through ``runtime.threads``.
+Used by calls that fail, and by calls in a thread that has notes. Users see threads through ``runtime.threads``.
 ``core.conversation.thread_state`` decides.
 
 Rules
@@ -59,7 +59,7 @@ class ConversationLog:
         self._rt = rt
         self.renew_after_fork()
         self._states: WeakValueDictionary[Key, ThreadState] = WeakValueDictionary()
-        self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # those that have notes
+        self._kept: OrderedDict[Key, ThreadState] = OrderedDict()  # only threads that have notes
         self._registered: set[str] = set()
         self.repetitions = Repetitions()
         self.pending = None if rt.store is None else ConversationStore(rt.store, rt.time.new_key(), rt.time.wall)
@@ -93,7 +93,7 @@ class ConversationLog:
         return state
 
     def find(self, call: ThreadCall) -> ThreadState | None:
-        """Return the thread's notes if there are any: the call must then be checked against them and noted in them."""
+        """Return the thread's notes if there are any. Then the call must be checked against them and noted in them."""
         if not self._kept or call.thread is None:
             return None
         state = self._kept.get((call.tenant, call.thread))
@@ -204,14 +204,17 @@ class ConversationLog:
         if state is None or call.thread is None or call.is_inner:
             return
         with self._lock:
-            late = call.abandoned  # its value is not delivered, so an offer of the call stays
+            late = call.abandoned  # the value is not delivered, so the call's offer stays
             done = state.note_success(call.tool.id, "" if late else _same(call))
             self._keep((call.tenant, call.thread), state)
             if done and self.pending is not None:
                 self.pending.drop_offer((call.tenant, call.thread), call.tool.id)
 
     def note_value(self, call: ThreadCall, value: Any) -> int:
-        """Note the value of a call that succeeded. Return how often it has been the same if that is no progress, else 0."""
+        """Note the value of a call that succeeded.
+
+        Return how often it has been the same if that is no progress, else 0.
+        """
         if call.thread is None or call.is_inner or call.abandoned:
             return 0
         key, tool, now = (call.tenant, call.thread), call.tool, self._rt.time.now()
@@ -290,7 +293,7 @@ class ConversationLog:
         )  # fmt: skip
 
     def note_abandoned(self, call: ThreadCall) -> None:
-        """Note a call whose caller was cancelled, if it must not run twice: a framework may resume and repeat it."""
+        """Note a call whose caller was cancelled if it must not run twice: a framework may repeat it after a restart."""
         if call.thread is None or call.is_inner or not call.may_have_acted_now or _mark(call) is None:
             return
         fault = builtin_faults.cancelled(started=True)
@@ -317,7 +320,7 @@ class ConversationLog:
         with self._lock:
             if tool_id not in self._registered:
                 self._registered.add(tool_id)
-                return  # for the first time: notes from the previous process stay
+                return  # first registration: notes from the previous process stay
             for key, state in list(self._kept.items()):
                 if self.pending is not None and tool_id in state.absent:
                     self.pending.drop_absence(key, tool_id)
@@ -348,7 +351,7 @@ class ConversationLog:
 
         def take() -> bool:
             taken = self.take_offer_blocking(call, offer)
-            if taken and late.is_set():  # the caller has given up, so no retry will run
+            if taken and late.is_set():  # the caller has stopped waiting, so no retry will run
                 self.return_offer(call)
             return taken
 
@@ -372,7 +375,7 @@ class ConversationLog:
         return mine or kept is not None
 
     def return_offer(self, call: OfferedCall) -> None:
-        """Restore an offer that was used up for a retry that did not run, for the rest of its time."""
+        """Restore a used offer whose retry did not run, for the rest of its time."""
         offer, now = call.offer, self._rt.time.now()
         if offer is None or call.thread is None or now >= offer.expires:
             return
@@ -453,7 +456,7 @@ def _mark(call: NamedCall) -> str | None:
 
 
 def _identify(call: NamedCall) -> object:
-    """Identify a call among all others: every turn numbers its calls from 1."""
+    """Make a key for a call. Its id alone is not enough: every turn numbers its calls from 1."""
     return None if call.turn is None else call.turn.id, call.id, call.started
 
 

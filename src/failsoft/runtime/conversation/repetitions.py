@@ -4,10 +4,10 @@ Only calls in a thread come here. ``core.conversation.repetition`` decides.
 
 Rules
 -----
-- Fingerprints and times are kept, no values. At most ``MOST_CALLS`` calls are remembered, over all threads; the one that
-  was made longest ago is forgotten first.
+- Only fingerprints and times are kept, no values. At most ``MOST_CALLS`` calls of all threads are remembered; the
+  oldest is forgotten first.
 - Tools marked ``polling`` are not counted, nor are calls inside other calls.
-- No lock: each step is one operation on a dict. Calls that end at the same time may be counted as one.
+- There is no lock: each step is one operation on a dict. Calls that end at the same time may be counted as one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Repetitions:
         self._calls: dict[_Call, Repeats] = {}
 
     def note(self, key: Key, made: NamedCall, value: Any, now: float) -> tuple[int, bool]:
-        """Note a success. Return how often the result has been the same if that is no progress, and whether it is news."""
+        """Note a success.
+
+        Return how often the result has been the same if that is no progress, and whether to report it.
+        """
         options = made.tool.options
         call = None if options.polling else _identify(key, made)
         if call is None:

@@ -2,13 +2,13 @@
 
 Rules
 -----
-- Used only with a store; otherwise the notes in memory are all there is.
+- Used only with a store. Without one, all notes are in memory.
 - Calls write, and writing only queues. Reading happens when a user asks (``rt.threads[…]``).
 - An offer is kept with the arguments of its call while it is valid: a retry after a restart needs them. An offer whose
   arguments are not JSON stays in this process.
-- A turn records a call when it accepts it and deletes the record when the call ends. The records of a dead process are
-  therefore its open calls. Turns of one thread must run on one machine at a time: open calls of another machine look
-  like those of a dead process.
+- A turn records a call when it accepts it and deletes the record when the call ends. So the records of a dead process
+  are its open calls. Turns of one thread must run on one machine at a time: open calls of another machine look like
+  those of a dead process.
 - Missing tools are kept until they expire, and are read once, when the runtime starts.
 """
 
@@ -65,7 +65,7 @@ class ConversationStore:
         self._records.put("pending", self._offer(key, offer.tool), record, ttl=ttl)
 
     def take_offer(self, key: Key, offer: Offer) -> bool:
-        """Use up an offer; True for only one of several processes. A newer offer of the same tool stays."""
+        """Use up an offer. Of several processes only one gets True. A newer offer of the same tool stays."""
         place = self._offer(key, offer.tool)
         record = self._records.take("pending", place)
         if record is not None and record["when"] != offer.when:

@@ -1,4 +1,4 @@
-"""Abandoned tools: they could not be cancelled, and continue in a task of their own.
+"""Move an abandoned tool, which could not be cancelled, to a task of its own.
 
 Timeouts, task groups and cancel scopes remember the task that entered them. Without a correction they would cancel the
 tool's former caller, refuse to be exited in another task, or come between the caller and its own scopes. Context variables
@@ -29,14 +29,14 @@ from failsoft.runtime.scope import SCOPE
 
 _KNOWN_BY = ("_task", "_parent_task")  # asyncio's timeouts, and its task groups
 _EXITS = ("__exit__", "__aexit__")
-_DEPTH = 3  # a session, its task group, that one's scope
+_DEPTH = 3  # a session, its task group, the scope of that task group
 
 Task = asyncio.Task[Any]
 HandOver = Callable[["GeneratorType[Any, Any, Any]", Task, asyncio.Task[None]], None]
 
 
 def transfer_scopes(running: Any, caller: Task, new_task: Task, cancels: int, hand_over: HandOver) -> None:
-    """Give everything that ``running`` has entered to the task ``new_task``.
+    """Transfer everything that ``running`` has entered to the task ``new_task``.
 
     ``cancels`` counts the cancellations of the caller since it began, from outside or by what it has entered.
     ``hand_over`` moves the deadline of a guarded call that ``running`` waits for.
@@ -118,7 +118,7 @@ def _tokens(running: Any) -> Iterator[Token[Any]]:
 
 
 def _opened(manager: Any) -> Iterator[Any]:
-    """A context manager, and those that it is made of."""
+    """A context manager, and the context managers inside it."""
     yield manager
     made = getattr(manager, "gen", None)
     if isinstance(made, Generator | AsyncGenerator):
@@ -168,7 +168,7 @@ def _scopes(entered: dict[int, Any], caller: Task) -> list[Any]:
 
 
 def _cut(scopes: list[Any], caller: Task, new_task: Task) -> None:
-    """Give these scopes to the task ``new_task``."""
+    """Transfer these scopes to the task ``new_task``."""
     states = sys.modules["anyio._backends._asyncio"]._task_states
     state, outermost = states[caller], scopes[-1]
     rest = outermost._parent_scope

@@ -5,18 +5,18 @@ Rules
 - There are two places to run a coroutine, and one way to start, end and cancel it (``_Run``).
 - ``run_here`` runs it on the caller's own OS thread, on an event loop that the thread keeps: clients that tools hold stay
   on one loop. The loop is closed when the thread, its virtual time or the program ends.
-- ``run_on_loop_thread`` runs it on a loop thread of ours that all callers share. It serves callers whose thread already
+- ``run_on_loop_thread`` runs it on a loop thread that all callers share. It serves callers whose thread already
   runs a loop, and frameworks that call each time from another thread, where clients would meet many loops.
-- Each virtual time has loops of its own, which end with it. A shared virtual loop stands still while no caller waits.
+- Each virtual time has its own loops, which end with it. A shared virtual loop is paused while no caller waits.
 - The coroutine sees the caller's context variables. On the loop thread it is outside the caller's turn, which belongs to
   another loop.
 - The result and every exception of the coroutine, even ``SystemExit``, go to its caller and leave the loop intact.
-- An interrupted caller cancels its coroutine. ``run_here`` waits up to ``PATIENCE`` for its end, before the interrupt goes
-  on: the next call would run the rest of it.
+- An interrupted caller cancels its coroutine. ``run_here`` waits for its end for up to ``PATIENCE`` before it raises
+  the interrupt: otherwise the next call would run the rest of it.
 - A forked child starts without loops. It does not close its parent's: both share one epoll, and the parent's loop would
   no longer be woken.
 
-Why not ``asyncio.Runner``: an interrupt inside ``run_until_complete`` leaves an order to stop in the loop's queue, which
+Why not ``asyncio.Runner``: an interrupt inside ``run_until_complete`` leaves a stop callback in the loop's queue, which
 ends the next call early. ``interrupted_loop`` lists what else an interrupt breaks.
 """
 
@@ -161,7 +161,7 @@ class _ThreadLoop:
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end in this thread."""
-        if self._running is not None:  # it was interrupted, and a second interrupt kept it from being ended
+        if self._running is not None:  # it was interrupted, and a second interrupt prevented its end
             self._end(self._running)
         loop = self.loop
         running = _Run(main, self._stop)
@@ -182,7 +182,7 @@ class _ThreadLoop:
         return running.result()
 
     def _stop(self, run: _Run[Any]) -> None:
-        if run is self._running:  # the order of an interrupted run may come in the next
+        if run is self._running:  # the stop callback of an interrupted run may fire in the next
             self.loop.stop()
 
     def _end(self, run: _Run[Any]) -> None:
@@ -208,7 +208,7 @@ class _ThreadLoop:
         if loop is None or not hasattr(self, "_owner"):  # interrupted while it was made
             return
         if self._owner != os.getpid() or sys.is_finalizing():
-            loop.is_closed = lambda: True  # otherwise it closes itself
+            loop.is_closed = lambda: True  # otherwise the loop's finaliser closes it
             return
         if asyncio._get_running_loop() is None:
             _close(loop)
@@ -229,7 +229,10 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what tools have left on a loop, and close it. Waits ``PATIENCE`` at most, and for no threads."""
+    """Cancel the tasks that tools have left on a loop, and close it.
+
+    Waits for ``PATIENCE`` at most, and for no threads.
+    """
     # Ask before the loop runs: from Python 3.14 on, a running loop lists only the tasks of its own OS thread.
     tasks = asyncio.all_tasks(loop)
 

@@ -2,12 +2,12 @@
 
 Rules
 -----
-- A slot that is given back goes to the caller that has waited longest, unless its event loop has been closed.
+- A slot that is given back goes to the caller that has waited longest and whose event loop is still open.
 - A caller is identified by its ``wake``. ``release`` gives back that caller's slot or place in the queue, and does nothing
-  if it has neither. So a caller can always call it, wherever it was interrupted.
+  if it has neither. So a caller can always call it, whatever step was interrupted.
 - In a forked child all slots are free: callers that hold one or wait for one are in the parent.
-- The garbage collector may end a forgotten call at any point, in the same OS thread, and that gives a slot back.
-  Therefore the lock is reentrant.
+- The garbage collector may end a forgotten call at any point, in the same OS thread, which gives a slot back. Therefore
+  the lock is reentrant.
 - ``wake`` may be called twice; the second call may raise RuntimeError.
 - No function is called while a slot changes hands, so that no signal is handled and no garbage collected there.
 """

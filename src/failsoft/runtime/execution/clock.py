@@ -1,12 +1,12 @@
-"""The time that a runtime lives by.
+"""The clock of a runtime.
 
 Rules
 -----
-- A runtime takes ``current()`` once, when it is made, and binds the functions; it never reads ``time`` itself.
-- ``monotonic`` is for durations and deadlines, ``wall`` for timestamps only; ``sleep`` is how blocking code waits.
-- Whoever starts work that an event loop cannot see (a thread, a process) says so with ``outside_started`` and, once
-  the result has been handed to the loop or is no longer awaited, ``outside_finished``. Each may be called from
-  any thread. Virtual time never jumps in between; on ordinary loops both cost one look-up and do nothing.
+- A runtime reads ``current()`` once, when it is made, and binds the functions; it never uses ``time`` itself.
+- ``monotonic`` is for durations and deadlines, ``wall`` for timestamps only; blocking code waits with ``sleep``.
+- Code that starts work outside of an event loop (in a thread or a process) calls ``outside_started``, and
+  ``outside_finished`` once the result has been handed to the loop or is no longer awaited. Each may be called from any
+  thread. Virtual time never jumps in between; on ordinary loops both cost one look-up and do nothing.
 
 Why a ContextVar: ``failsoft.testing.virtual_time`` must reach runtimes that are made deep inside the code under test,
 yet two tests side by side must not meet each other's clock.
@@ -44,7 +44,7 @@ def current() -> Clock:
 
 @contextmanager
 def using(clock: Clock) -> Iterator[Clock]:
-    """Make ``clock`` the current one for the body and what it starts."""
+    """Make ``clock`` the current clock in the body and in everything that it starts."""
     token = _CURRENT.set(clock)
     try:
         yield clock
@@ -53,14 +53,14 @@ def using(clock: Clock) -> Iterator[Clock]:
 
 
 def outside_started(loop: AbstractEventLoop) -> None:
-    """Tell a virtual loop that work has begun whose end it cannot foresee."""
+    """Tell a virtual loop that work has begun outside of it."""
     count = getattr(loop, "failsoft_outside", None)
     if count is not None:
         count(+1)
 
 
 def outside_finished(loop: AbstractEventLoop) -> None:
-    """Tell a virtual loop that this work has reported, or is no longer awaited."""
+    """Tell a virtual loop that this work has delivered its result, or is no longer awaited."""
     count = getattr(loop, "failsoft_outside", None)
     if count is not None:
         count(-1)

@@ -6,15 +6,16 @@ Rules
 - Equal timeouts expire in the order in which they were set, so there is one queue per timeout value and event loop, and
   one loop timer per queue. If every call has a timeout of its own, empty queues are dropped.
 - At the deadline the caller's task is cancelled, and the cancellation is thrown into the tool. The caller is answered
-  at once in any case: a tool that suspends again is abandoned: it continues in a task of its own.
+  at once in any case. A tool that suspends again is abandoned, and continues in a task of its own.
 - If the tool waits for another task, that task gets the cancellation first and may swallow it. The tool then keeps
   waiting, so it cleans up no earlier than the task that it waits for.
-- If ``task.cancelling()`` is higher than deadlines and the timeouts inside the tool explain, the caller was cancelled, and
-  that counts. Our cancellations are taken back before the tool sees them: timeouts inside it count as well.
+- If ``task.cancelling()`` is higher than deadlines and the timeouts inside the tool explain, the caller was cancelled,
+  and that takes precedence. Our cancellations are taken back before the tool sees them, because timeouts inside it
+  count cancellations as well.
 - An exception is thrown into the tool outside of its ``except`` block here. Otherwise all later exceptions of the tool
   would have it as their context.
 
-Why: a task per call costs fifty times a bare await, ``asyncio.timeout`` almost as much, and this about three times.
+Why: a task per call costs fifty times a bare await, ``asyncio.timeout`` almost as much, this module about three times.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ Box = list[Any]  # its first item is the value of an attempt that has ended; mor
 ENDS = (asyncio.CancelledError, Exception)
 Suspended = list[Any]  # an attempt: its start, its caller's task, its owner (a Call, a Handle, an id), its tool
 OVER = object()  # the result of stepping a tool that has ended
-QUEUES = 64  # of one loop, before empty ones are dropped
+QUEUES = 64  # queues of one loop, above which empty ones are dropped
 PATIENCE = 20  # rounds of the loop: cancelling tasks that wait for each other takes a few
-CANCELS: dict[asyncio.Task[Any], int] = {}  # by deadlines, of whichever runtime, and not yet taken back
+CANCELS: dict[asyncio.Task[Any], int] = {}  # cancellations by deadlines of any runtime that were not taken back yet
 
 
 class Expired(Exception):
@@ -62,7 +63,7 @@ def step(coro: Any, box: Box) -> Stepper:
 
 
 def has_ended(stepper: Stepper, task: asyncio.Task[Any]) -> bool:
-    """True for an attempt that has ended, by itself or with its task, but is still in its queue because of an interrupt."""
+    """True if an attempt has ended, by itself or with its task, but an interrupt has kept it in its queue."""
     return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None or task.done()
 
 
@@ -73,7 +74,7 @@ class Watch(Protocol):
         """Set the timer unless it is set."""
 
     def renew(self) -> None:
-        """Set the timer anew."""
+        """Set the timer again."""
 
 
 class LoopDeadlines:
@@ -88,7 +89,7 @@ class LoopDeadlines:
         self.before: WeakKeyDictionary[Stepper, int] = WeakKeyDictionary()  # cancellations from before it began
         self.abandoned: dict[asyncio.Task[None], str] = {}  # tools that could not be cancelled, with their names
         self._queues: dict[float, Queue] = {}
-        self.own_queues: dict[Queue, None] = {}  # of attempts that do not share a timer
+        self.own_queues: dict[Queue, None] = {}  # queues of attempts that do not share a timer
         self._most = QUEUES
         self.watch: Watch | None = None
         _ALL.add(self)
@@ -109,7 +110,7 @@ class LoopDeadlines:
             queue.armed = False
 
     def renew_timers(self) -> None:
-        """Set all timers anew."""
+        """Set all timers again."""
         if self.watch is not None:
             self.watch.renew()
         for queue in (*self._queues.values(), *self.own_queues):
@@ -148,7 +149,7 @@ _ALL: WeakSet[LoopDeadlines] = WeakSet()
 
 
 def renew_timers(loop: asyncio.AbstractEventLoop) -> None:
-    """Set the timers of a loop anew: an interrupt inside asyncio may have lost one, and later deadlines with it."""
+    """Set the timers of a loop again: an interrupt inside asyncio may have lost one, and later deadlines with it."""
     for deadlines in list(_ALL):
         if deadlines.loop is loop:
             deadlines.renew_timers()
@@ -230,9 +231,9 @@ class Queue:
 
             others -= count_requests(stepper, task)
         woken = self.hits[stepper] > PATIENCE
-        deadlines.take_back(stepper, task)  # first: timeouts inside the tool count cancellations as well
+        deadlines.take_back(stepper, task)  # do this first: timeouts inside the tool count cancellations as well
         if not isinstance(error, ENDS) or getattr(error, "outer_expired", False):
-            return stepper.throw(error)  # not about this attempt
+            return stepper.throw(error)  # the exception is not about this attempt
         late = False
         if not woken and others <= 0:
             vars(error)["outer_expired"] = True  # guarded calls inside must let it through
@@ -241,7 +242,7 @@ class Queue:
             waiting, late = _cancel_task(stepper, error)
             others = deadlines.others(stepper, task)
             if others <= 0 and waiting is not OVER:
-                return waiting  # it came from inside the tool: the deadline is still to come
+                return waiting  # it came from inside the tool: the deadline has not passed yet
         abandoned = None if waiting is OVER else _abandon(stepper, waiting, task, deadlines, timed, started)
         if others <= 0:
             raise Expired(late=late, abandoned=abandoned)
@@ -260,7 +261,7 @@ class Queue:
 
 
 class Timed(Protocol):
-    """A thing with deadlines, which remembers the queue that it used last."""
+    """An owner of attempts with deadlines. It remembers the queue that it used last."""
 
     queue: Queue | None
 
@@ -273,9 +274,9 @@ def finish(
 ) -> Awaitable[None]:
     """Run a tool that has suspended on ``waiting``, until it ends or its deadline passes.
 
-    The queue used last is right almost always, and asking its loop for the task is cheaper than asking for the loop;
-    ``place`` finds the right one otherwise. ``owner`` identifies the attempt in the list of calls in flight: a Call, a
-    Handle, a fast attempt, or the key of a call in the fast retry loop.
+    The queue used last is almost always the right one, and looking up the task in its loop is cheaper than looking up
+    the loop. Otherwise ``place`` finds the right queue. ``owner`` identifies the attempt in the list of calls in
+    flight: a Call, a Handle, a fast attempt, or the key of a call in the fast retry loop.
     """
     if timeout == math.inf and (get_running_loop() is None or current_task() is None):
         return run_abandoned(stepper, waiting)
@@ -332,7 +333,7 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
     late = queue.hits and queue.take_back(stepper)
     del queue.live[stepper]
     if late:
-        raise Expired(late=True)  # the task that it waited for has swallowed the cancellation
+        raise Expired(late=True)  # the task that the tool waited for has swallowed the cancellation
 
 
 _FINISH = _finish.__code__
@@ -363,7 +364,7 @@ def _wake(task: asyncio.Task[Any]) -> None:
             nothing.cancel()
             loop.call_soon(callback, nothing, context=context)
             return
-    task.cancel()  # it waits for nothing, or for something unknown
+    task.cancel()  # the tool waits for nothing, or for something unknown
     task.uncancel()
 
 
@@ -384,7 +385,7 @@ def _abandon(
     from failsoft.runtime.execution.abandoned import transfer_scopes  # most tools can be cancelled
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
-        waiting._asyncio_future_blocking = True  # it is awaited, as before
+        waiting._asyncio_future_blocking = True  # asyncio's mark of an awaited future
     outliving = _outlive(stepper, waiting)
     outliving.send(None)
     new_task = deadlines.loop.create_task(outliving)
@@ -413,7 +414,7 @@ async def _outlive(stepper: Stepper, waiting: Any) -> None:
             task.cancel(*early.args)
         await run_abandoned(stepper, waiting)
     except ENDS:
-        return  # its caller has been answered before
+        return  # its caller has its answer already
 
 
 @coroutine

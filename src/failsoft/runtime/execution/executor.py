@@ -50,14 +50,14 @@ class _Future(Future[T]):
         self.job: Job | None = None
 
     def finish(self, job: Job) -> None:
-        """The job has ended."""
+        """Set the result of a job that has ended."""
         if self.done():
             return
         if job.error is None:
             self.set_result(job.value)
         elif job.refused:
             self.set_exception(_no_thread())
-        elif isinstance(job.error, StopIteration):  # asyncio takes none into a future: who awaits it would hang
+        elif isinstance(job.error, StopIteration):  # a future refuses StopIteration, and its caller would hang
             error = RuntimeError(f"the function raised StopIteration({job.error.value!r:.80})")
             error.__cause__ = job.error
             self.set_exception(error)

@@ -1,7 +1,7 @@
-"""Deadlines of attempts that also end when they make no progress.
+"""Deadlines of attempts with an idle timeout.
 
-Such an attempt has a deadline queue, and so a timer, of its own. The timer fires when the idle timeout would have passed, and is set
-anew if there was progress meanwhile. What ends the attempt is the same as at its deadline.
+Such an attempt has its own deadline queue, and so its own timer. The timer fires when the idle timeout would have
+passed, and is set again if there was progress meanwhile. The attempt is ended as at its deadline.
 """
 
 from __future__ import annotations

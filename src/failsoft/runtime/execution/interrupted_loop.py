@@ -2,9 +2,9 @@
 
 Rules
 -----
-- An interrupt while asyncio compares timers leaves its heap of timers out of order: a new timer fires only when an older one
-  does, which may be minutes later. The heap is put in order.
-- An interrupt after asyncio has taken a timer from its queue loses the timer. The timers of deadlines are set anew.
+- An interrupt while asyncio compares timers leaves its heap of timers out of order: a new timer may fire minutes late.
+  The heap is put in order.
+- An interrupt after asyncio has taken a timer from its queue loses the timer. The timers of deadlines are set again.
 - From Python 3.13 on, an interrupt in the clean-up of ``run_forever`` leaves the loop marked as running. The clean-up is
   repeated.
 - An interrupt after asyncio has taken a step of a task from its queue loses the step: the task waits forever, even when it
@@ -24,7 +24,7 @@ from failsoft.runtime.execution.deadline import renew_timers
 
 
 def mend_timers(loop: asyncio.AbstractEventLoop) -> None:
-    """Put the timers of a loop in order, and set those of deadlines anew."""
+    """Put the timers of a loop in order, and set those of deadlines again."""
     sort_timers(loop)
     renew_timers(loop)
 
@@ -44,10 +44,10 @@ def sort_timers(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def end_stuck_tasks(suspects: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> set[asyncio.Task[Any]]:
-    """End tasks whose next step was lost; return the tasks that look like it for the first time.
+    """End tasks whose next step was lost; return the tasks that may be stuck, to be checked in the next round.
 
-    The next step of a task takes note of its cancellation. A task that has not done so in a whole round of the loop has no
-    next step in the queue.
+    The next step of a task clears its cancellation request. If a whole round of the loop has not done this, the task
+    has no next step in the queue.
     """
     unaware = {task for task in asyncio.all_tasks(loop) if getattr(task, "_must_cancel", False)}
     for task in unaware & suspects:

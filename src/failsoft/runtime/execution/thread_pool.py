@@ -7,8 +7,8 @@ Rules
   jobs are refused: a tool that always hangs must not use up all threads of the process.
 - Jobs wait in order for a free thread. A thread with an abandoned job is replaced. If it cannot be replaced and no other
   thread is left, the waiting jobs are refused as well.
-- A thread whose job waits for another job does not count as busy, and that other job is next: nested jobs cannot use up
-  all threads and then wait for each other.
+- A thread whose job waits for another job does not count as busy, and the other job runs next. So nested jobs cannot
+  use up all threads and then wait for each other.
 - Jobs run in the submitter's context variables.
 - The garbage collector may end a forgotten call at any point, in the same thread, and that abandons its job. Therefore
   the lock is reentrant, and no thread is started while it is held.
@@ -42,9 +42,9 @@ class Job:
         self.error: BaseException | None = None
         self.thread: int | None = None  # the thread that runs it
         self.abandoned = False
-        self.begun = False  # a thread runs it, or has run it
+        self.begun = False  # a thread runs the job, or has run it
         self.refused = False  # it will never run: no thread was left, or it was withdrawn
-        self.outer: int | None = None  # the pool's thread that waits for it
+        self.outer: int | None = None  # the pool's thread that waits for this job
 
 
 def _ignore(_: Job) -> None:
@@ -76,8 +76,8 @@ class ThreadPool:
         self._idle: list[_IdleWorker] = []  # the one that worked last is next: its caches are warm
         self._busy = self._threads = 0
         self._ours: set[int] = set()  # threads
-        self._lost: dict[int, str] = {}  # threads whose jobs were abandoned, and the names of the jobs
-        self._waiting: Counter[int] = Counter()  # threads that wait for other jobs: for how many
+        self._lost: dict[int, str] = {}  # thread whose job was abandoned -> name of the job
+        self._waiting: Counter[int] = Counter()  # thread -> number of jobs that it waits for
 
     @property
     def abandoned(self) -> int:
@@ -131,7 +131,7 @@ class ThreadPool:
             job.outer = None
 
     def _start(self) -> bool:
-        """Start a thread that has been counted; False if the system has none for us."""
+        """Start a thread that has been counted; False if the system refuses."""
         try:
             threading.Thread(target=self._work, name="failsoft tool", daemon=True).start()
         except RuntimeError:
@@ -143,7 +143,7 @@ class ThreadPool:
     def withdraw(self, job: Job) -> bool:
         """Withdraw a job that has not begun. False if it may have begun; then it goes on."""
         with self._lock:
-            job.abandoned = True  # set before ``thread`` is read: a thread does it in the opposite order
+            job.abandoned = True  # set before ``thread`` is read: a thread uses the opposite order
             if job.thread is not None or job.begun:
                 return False
             if job in self._jobs:
@@ -192,7 +192,7 @@ class ThreadPool:
             job = self._take(bell)
         while job is not None or (job := self._wait(bell)) is not None:
             job.thread = me
-            if job.abandoned:  # read after ``thread`` is set: ``abandon`` does it in the opposite order
+            if job.abandoned:  # read after ``thread`` is set: ``abandon`` uses the opposite order
                 job.refused = True
             else:
                 job.begun = True

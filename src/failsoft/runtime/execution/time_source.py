@@ -24,5 +24,5 @@ class TimeSource:
         self._bits = random.getrandbits
 
     def new_key(self) -> str:
-        """An idempotency key: unique, and no secret."""
+        """Make an idempotency key: unique, and not a secret."""
         return f"{self._bits(128):032x}"

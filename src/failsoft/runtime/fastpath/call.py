@@ -1,4 +1,4 @@
-"""The fast path of a call by name, and of a call that is already whole."""
+"""The fast path of a call by name, and of a call that is already a ``Call``."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def run_fast(rt: AwaitedCallServices, call: Call, ticket: Ticket) -> Outco
 
 
 def is_fast_eligible(rt: AwaitedCallServices, call: Call) -> bool:
-    """True if a call may take the fast path: its thread has no notes, its arguments fit, it needs no record and no count."""
+    """True if a call may take the fast path: no thread notes, arguments that fit, nothing to record or count."""
     if call.timeout is not None or call.offer is not None or not call.fits_exactly:
         return False
     if call.turn is not None and call.turn.allowance is not None:

@@ -49,7 +49,7 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    # Few local variables: ten thousand calls may wait here at a time.
+    # Few local variables: ten thousand calls may be suspended here at a time.
     now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
     fn, site, success = tool.fn, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
 
@@ -106,7 +106,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _guard_async_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
-    """Guard a tool that must not be repeated: its call has to know whether an inner call has acted."""
+    """Guard a tool that must not be repeated: its call must know whether an inner call has acted."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         cached = tool.cached_refusal
@@ -143,7 +143,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 # FAST: an attempt in place saves 39,000 of 46,800 instructions.
                 value = fn(*args, **kwargs) if kwargs else fn(*args)
             except BaseException:
-                enter(outer)  # not ``reset``: an interrupt may have come before the token was stored
+                enter(outer)  # no ``reset``: an interrupt may have come before the token was stored
                 raise
             reset(token)
         except Exception as error:
@@ -206,7 +206,7 @@ def _guard_stream(rt: FastServices, tool: Tool) -> Callable[..., Any]:
 
 
 def _is_finished(kind: type) -> bool:
-    """True if a value of this type is neither a failure by its type nor still to be awaited."""
+    """True if the type of a value shows that it is no failure and need not be awaited."""
     return not issubclass(kind, UNAWAITED) and is_plain(kind)
 
 

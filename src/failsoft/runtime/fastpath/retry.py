@@ -7,9 +7,9 @@ Rules
 - It is used only for async tools that are nothing but a function and a deadline, called outside of turns, threads and
   other calls, if no policy, handler, fallback or retry rule could decide. Tools declared as not idempotent are excluded:
   calls inside such a tool must know of it.
-- Anything but a plain retry (another error, the last attempt, a circuit that is about to open) continues in the pipeline,
-  with all that has happened so far (``Progress``). So does a call if an attempt has made inner calls: the pipeline checks
-  what these have done.
+- Anything but a plain retry (another error, the last attempt, a circuit that is about to open) continues in the
+  pipeline with the ``Progress`` so far. So does a call whose attempt has made inner calls: the pipeline checks their
+  effects.
 - Events are the same as the pipeline's. Their fields are computed when they are read.
 
 Why: an agent's tools fail in the same few ways, and a full decision costs ten times as much.
@@ -56,7 +56,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
     rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
     error: Exception, began: float, entered: bool, call: Call | None = None,
 ) -> Outcome[Any]:  # fmt: skip
-    """Take a call whose first attempt has just failed to its outcome: by fast retries as long as its errors are known.
+    """Run a call whose first attempt has just failed to its outcome, by fast retries as long as its errors are known.
 
     Unless ``entered``, the arguments may not have fitted. ``call`` is given if inner calls were made: then the pipeline
     takes over.
@@ -89,7 +89,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
         ):
             first = AttemptResult(started, ended, error=error)
             break
-        error.__traceback__ = None  # never shown; it keeps frames alive that keep the error alive
+        error.__traceback__ = None  # never shown; its frames keep the error alive
         evidence = None
         if family is not None and family.seen > QUOTABLE and rt.judgement.memory is not None:
             evidence = rt.judgement.memory.evidence(family)
@@ -156,7 +156,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
 
 
 def _count_failure(rt: FastServices, tool: Tool, ticket: Ticket, now: float, known: KnownError) -> bool:
-    """Count the failure and pay for its retry; False, with nothing done, if the pipeline must decide."""
+    """Count the failure and pay for its retry. False if the pipeline must decide: then nothing was counted."""
     health = tool.health
     if health.holds or tool.unavailable_fault is not None:
         return False
@@ -173,7 +173,7 @@ def _count_recovery(
     rt: FastServices, tool: Tool, id: str | int, ticket: Ticket, known: KnownError, families: tuple[Family, ...], attempts: int,
     since: float, began: float, started: float, ended: float,
 ) -> None:  # fmt: skip
-    """Report to breaker, metrics, memory and event stream that a retry has worked."""
+    """Report to breaker, metrics, memory and event stream that a retry has succeeded."""
     retries, trace = known.retries, rt.log.trace
     record = trace.record
     with rt.toolbox.lock:

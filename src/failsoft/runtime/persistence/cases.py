@@ -23,8 +23,8 @@ class Cases:
         self._time = time
         self._ledger = ledger
         self._record_arguments = record_arguments
-        self._memory: MemoryCases | None = None  # made for the first case
-        self.checks_writes = ledger is not None  # a write with an id may have been recorded or resolved: look it up
+        self._memory: MemoryCases | None = None  # made when the first case is left
+        self.checks_writes = ledger is not None  # look up a write with an id: it may have been recorded or resolved
 
     @property
     def records(self) -> LedgerRecords:
@@ -60,7 +60,7 @@ class Cases:
             self._ledger.end_unknown_soon(call, fault)
 
     async def recall(self, call: Write) -> Recalled:
-        """Look a write up that is not going to run; None if nothing is known of it, or the store does not answer."""
+        """Look up a write that is not going to run; None if nothing is known of it, or the store does not answer."""
         if self._ledger is None:
             return self.recall_blocking(call)
         return await ask_store(lambda: self.recall_blocking(call), None)

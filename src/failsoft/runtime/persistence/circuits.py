@@ -2,16 +2,16 @@
 
 Rules
 -----
-- Every runtime decides by its own copy of each circuit: no call waits for the store. So two runtimes may probe a
-  half-open circuit at the same time, until each learns of the other's probe.
+- Every runtime decides by its own copy of each circuit, so no call waits for the store. Two runtimes may therefore
+  probe a half-open circuit at the same time, until each learns of the other's probe.
 - An OS thread writes changes to the store, by compare-and-set. If two runtimes change a circuit at the same time, the
   later state wins (``circuit_breaker.is_later``).
 - A change by another runtime is adopted when the store reports it. Until then, admitted calls keep their tickets.
 - Openings, half-open states and closings are shared. Counted failures are kept for the next process, but running
   processes do not add up each other's: successes are not shared, so they could not reset the sum.
-- A store that fails is logged once and tried again; meanwhile the local copy decides.
-- Times are converted at this port: monotonic here, wall-clock in the store. A wall clock that was set keeps no circuit open
-  for longer than its timeout.
+- The failure of a store is logged once, and the store is tried again. Meanwhile the local copy decides.
+- Times are converted at this port: monotonic here, wall-clock in the store. If a wall clock is changed, no circuit
+  stays open for longer than its timeout.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TRIES = 100  # swaps of one circuit, while others change it too
 log = logging.getLogger("failsoft")
 
 
-Lock = Callable[[], AbstractContextManager[Any]]  # returns the lock of the moment: a forked child has another one
+Lock = Callable[[], AbstractContextManager[Any]]  # returns the current lock: a forked child has another one
 
 
 class Circuit(Protocol):
@@ -69,7 +69,7 @@ def open_circuits(given: str | BreakerStore | None, store: Store | None, clock: 
 
 
 class SharedCircuit:
-    """A runtime's copy of a circuit."""
+    """A circuit, as one runtime has it."""
 
     __slots__ = ("adopted", "dirty", "health", "key", "version")
 
@@ -77,7 +77,7 @@ class SharedCircuit:
         self.key = key
         self.health = health
         self.adopted = adopted  # called when a state of another runtime was adopted
-        self.version = 0  # of the state in the store that this copy follows
+        self.version = 0  # version of the stored state that this copy follows
         self.dirty = False  # changed here, and not in the store yet
 
 
@@ -180,7 +180,7 @@ class Circuits:
         with self._state_lock():
             shared = self._shared.get(key)
             if shared is None or shared.dirty or version <= shared.version:
-                return  # changed here too: ``_sync`` compares the two
+                return  # changed here as well: ``_sync`` compares the two states
             shared.version = version
             self._adopt(shared, circuit)
 
@@ -246,7 +246,7 @@ class Circuits:
                 return True
 
     def _sync(self, shared: SharedCircuit) -> None:
-        """Write the state here to the store, or adopt the store's."""
+        """Write this runtime's state to the store, or adopt the store's."""
         health = shared.health
         for _ in range(TRIES):
             with self._state_lock():

@@ -1,8 +1,8 @@
 """Wait for the record of a write; if the store does not confirm it, look for an earlier start of the same write.
 
 A store that cannot be written can often still be read: its file is locked by another process, or full. A replay is
-recognised there although it cannot be recorded. One OS thread reads for all calls: a store that hangs costs one thread,
-however many writes wait for it.
+recognised there although it cannot be recorded. One OS thread reads for all calls, so a store that hangs costs one
+thread, however many writes wait.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class EarlierStarts:
         return record
 
     def _look(self, record: WriteRecord, wake: Callable[[], None]) -> None:
-        """Have the place of a record read. The answer to the record itself is still waited for."""
+        """Start reading the place of a record, while waiting for the answer to the record itself."""
         record.wake = wake
         with self._lock:
             self._wanted.append(record)
@@ -63,14 +63,14 @@ class EarlierStarts:
             self._read()
 
     def _forget(self, record: WriteRecord) -> None:
-        """Leave out the record of a call that has gone on."""
+        """Drop the record of a call that no longer waits."""
         with self._lock, suppress(ValueError):
             self._wanted.remove(record)
 
     def _read(self) -> None:
         while (record := self._next()) is not None:
             found = self._records.store.get("pending", record.place)
-            with suppress(Exception):  # it may be anything
+            with suppress(Exception):  # the stored record may be anything
                 if _prevents(found, record, self._records.wall()):
                     record.earlier = found
             if record.earlier is not None or record.answer is not None:
@@ -83,7 +83,7 @@ class EarlierStarts:
 
 
 def _prevents(found: Any, record: WriteRecord, now: float) -> bool:
-    """True if a record is of an earlier start that prevents this one, or that has its answer."""
+    """True if a record of an earlier start prevents this one, or has its answer."""
     if not isinstance(found, dict) or found in (record.value, record.replaces):
         return False
     return "resolved" in found or not is_stale(found, now)

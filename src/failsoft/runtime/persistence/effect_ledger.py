@@ -1,4 +1,5 @@
-"""The ledger of writes: each is recorded in the store before it starts, so that a replay after a crash is recognised.
+"""The ledger of writes. Each write is recorded in the store before it starts, so that a replay after a crash is
+recognised.
 
 Rules
 -----
@@ -12,8 +13,8 @@ Rules
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
 - A call that finds a record of the same write does not run, in any process, until the record is gone or resolved, for
-  ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. Another id, or other
-  arguments, make another write. A call that finds a record that was resolved as happened returns its value.
+  ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. A call with another id or
+  other arguments is another write. A call that finds a record that was resolved as happened returns its value.
 - A call that has ended in this process does not prevent another one, although its record stays until the end of its turn:
   its caller has the answer.
 - A call that ends with an unknown effect leaves an open case (``ledger_records``), durable before its caller is told. A
@@ -110,7 +111,10 @@ class EffectLedger:
         return self._read(call, self._earlier.confirm_blocking(partial(self._submit, call, replaces), PATIENCE))
 
     def why_begun_may_run(self, call: Write, longest: float) -> str | None:
-        """Return why the earlier start of a call may still run; None if it cannot. ``longest``: seconds that a call takes."""
+        """Return why the earlier start of a call may still run; None if it cannot.
+
+        ``longest``: seconds that a call takes.
+        """
         return may_still_run(call.begun_record or {}, self._run, self.records.wall(), longest)
 
     def _submit(self, call: Write, replaces: bool, wake: Callable[[], None]) -> WriteRecord:
@@ -147,7 +151,7 @@ class EffectLedger:
             answer, record.found = read_answer(record.earlier) or "begun", record.earlier
             self._drop(record)
         if answer not in ("kept", "unknown"):
-            call.write_record = None  # the record is another call's
+            call.write_record = None  # the record belongs to another call
             self._stop(record)
         if answer == "begun":
             call.begun_record = record.found
@@ -246,7 +250,7 @@ class EffectLedger:
             places = [place for place, (turn, _) in self._ended.items() if turn in over]
             ended = {place: self._ended.pop(place)[1] for place in places}
             changes = [Change({place: (record, None)}) for place, record in ended.items() if record is not None]
-            self._changes += changes  # unless they have been resolved
+            self._changes += changes  # these leave resolved cases alone
         for place, record in ended.items():
             if record is None:
                 self._store.delete("pending", place)
@@ -348,7 +352,7 @@ class EffectLedger:
             wanted.remove(record)
         if not wanted:
             return
-        values = {record.place: record.value for record in reversed(wanted)}  # the first of equals counts
+        values = {record.place: record.value for record in reversed(wanted)}  # of equal places, the first record counts
         taken = self._store.claim("pending", values, ttl=KEPT_FOR, timeout=PATIENCE)
         for record in wanted:
             answer: Answer = "unknown"
@@ -392,7 +396,7 @@ class EffectLedger:
         if not stale and found != record.replaces:
             return "begun"
         changes: dict[str, tuple[Any, Any]] = {record.place: (found, record.value)}
-        if stale:  # it stays an open case
+        if stale:  # the stale record stays as an open case
             case = make_case(record.place, found)
             changes[case_key(record.place, entry_id(record.place, case))] = (None, case)
         try:

@@ -4,10 +4,10 @@ Rules
 -----
 - A separate OS thread writes events in batches, plain successes as runs (``observe.success_runs``). They reach the store
   within about a second; ``flush``, and the end of a turn, wait until they are durable.
-- The end of a turn waits for ``PATIENCE`` seconds at most, on an OS thread of our own: the program's may all be busy. After
-  a store was too slow, turns do not wait for it for ``PAUSE`` seconds.
+- The end of a turn waits for ``PATIENCE`` seconds at most, on an OS thread of the writer: the program's threads may all
+  be busy. If the store was too slow, turns do not wait for it during the next ``PAUSE`` seconds.
 - Lost events are never acknowledged. A loss is found by the next flush; every turn that had begun by then counts as not
-  saved. ``flush`` reports a loss once, to all who wait at that time.
+  saved. ``flush`` reports a loss once, to all callers that wait at that time.
 - A program that ends without closing its runtime waits up to ``LAST`` seconds for its last events to be written.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.5  # seconds
 PAUSE = 2.0
-WAITERS = 4  # turns that wait at a time; one flush serves them all
+WAITERS = 4  # turns that may wait at the same time; one flush serves them all
 LAST = 1.0  # seconds
 
 
@@ -65,7 +65,7 @@ class StoreWriter:
         if self.ledger is not None:
             self.ledger.flush()
         reported = self._reported
-        heard = self._trace.flush(deadline)  # by all consumers, not just the store
+        heard = self._trace.flush(deadline)  # received by all consumers, not just the store
         durable = self._is_durable(deadline)
         found = self._found
         self._reported = max(self._reported, found)

@@ -7,8 +7,8 @@ Rules
 - A write that ended with an unknown effect has a *case*, and so has every write that was resolved. A case has the id of
   its entry as the last part of its key.
 - The id of an entry is made from the record, so that it stays the same when the record becomes a case.
-- A case is resolved in one atomic change of place and case. Whoever comes second is told so. ``happened`` keeps the
-  place, and a call that finds it there returns the value; ``none`` frees it.
+- A case is resolved in one atomic change of place and case. The second attempt to resolve it gets an error.
+  ``happened`` keeps the place, and a call that finds it there returns the value; ``none`` frees the place.
 - Everything is kept for ``KEPT_FOR`` seconds. Before that, no open case disappears unless it is resolved.
 """
 
@@ -97,7 +97,7 @@ def read_place(key: str) -> Place:
 
 
 def entry_id(place: str, record: Mapping[str, Any]) -> str:
-    """Return the id of the entry that a record of a begun write is."""
+    """Return the id of the entry for a record of a begun write."""
     from hashlib import sha256  # lazy: only open cases have ids
 
     made = f"{place}\0{record.get('run')}\0{record.get('at')}\0{record.get('n')}"
@@ -113,7 +113,7 @@ def case_key(place: str, id: str) -> str:
 def make_case(
     place: str, record: Mapping[str, Any], *, fault: Fault | None = None, ended: float | None = None, same: str = ""
 ) -> dict[str, Any]:
-    """Make the case of a write from its record: open, until it is resolved."""
+    """Make the open case of a write from its record."""
     kept = {
         name: record[name]
         for name in ("run", "turn", "at", "n", "key", "args", "masked", "process", "runs_on")
@@ -133,7 +133,7 @@ def make_case(
 def describe_write(
     call: RecordedCall, run: str, at: float, number: int, key: str | None, *, keeps_arguments: bool
 ) -> dict[str, Any]:
-    """Return the record of a call that begins."""
+    """Make the record of a call that begins."""
     made: dict[str, Any] = {"run": run, "turn": "" if call.turn is None else call.turn.id, "at": at, "n": number}
     if key is not None:
         made["key"] = mask_id(key)
@@ -233,7 +233,10 @@ class LedgerRecords:
         return "free" if same and max(same, key=_order).get("state") == "none" else None
 
     def why_may_act(self, entry: LedgerEntry, longest: float) -> str:
-        """Return why an attempt of an open case may still act; empty if none can. ``longest``: seconds that a call takes."""
+        """Return why an attempt of an open case may still act; empty if none can.
+
+        ``longest``: seconds that a call takes.
+        """
         place, case = self._find_records(entry)
         record = self.store.get("pending", place) if case is None else case
         ended = case is not None and case["state"] == "unknown" and not case.get("runs_on")
@@ -269,7 +272,7 @@ class LedgerRecords:
             "resolved": verdict, "value": value, "value_known": value_known,
         }  # fmt: skip
         changes: dict[str, tuple[Any, Any]] = {case_key(place, entry.id): (case, closed)}
-        if mine or found is None:  # else the same call was made again: its record is its own
+        if mine or found is None:  # else the same call was made again, and the record is of that call
             changes[place] = (found, answer if verdict == "happened" else None)
         self._swap(entry, changes)
         made = _read_entry(case_key(place, entry.id), closed, None)
@@ -350,7 +353,7 @@ def _read_entry(key: str, record: Any, running: Running | None) -> LedgerEntry |
     owner = read_place(place)
     resolved = record.get("resolved")
     if not is_case and resolved is not None:
-        return None  # its case says so
+        return None  # its case has the verdict
     arguments = record.get("args")
     return LedgerEntry(
         id=entry_id(place, record),
@@ -390,5 +393,5 @@ def _time(at: Any) -> str | None:
         return None
     try:
         return iso(at)
-    except (ValueError, OverflowError, OSError):  # no date
+    except (ValueError, OverflowError, OSError):  # not a date
         return None

@@ -1,9 +1,9 @@
-"""The process that began a write, as its record names it: is it certain that the write no longer runs there?
+"""Identify the process that began a write, and find out whether the write may still run there.
 
 Rules
 -----
 - A process is named by machine, process id and start, so that another one with the same id is not mistaken for it.
-- On the same machine the process is looked up. On another one only time tells: an attempt ends with its tool's timeout.
+- On the same machine the process is looked up. On another machine, the write may run until its tool's timeout has passed.
 """
 
 from __future__ import annotations

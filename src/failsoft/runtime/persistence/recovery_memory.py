@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
 
-SAVE_EVERY = 64  # families that have changed; the rest is saved by ``flush`` and ``close``
+SAVE_EVERY = 64  # changed families that are saved at once; ``flush`` and ``close`` save the rest
 TTL = 8 * core.HALF_LIFE  # seconds; after that, the evidence has decayed
 
 log = logging.getLogger("failsoft")
@@ -72,7 +72,7 @@ class RecoveryMemory:
         return family
 
     def meet_again(self, tenant: str | None, tool: str, fault: Fault) -> Family | None:
-        """Return the family of an error that another call has had; None if it may be another tenant's."""
+        """Return the family of an error that another call had; None if it may belong to another tenant."""
         with self._lock:
             known = self._memory.knows(tenant, tool, fault)
         return self.meet(tenant, tool, fault) if known else None

@@ -45,7 +45,7 @@ async def ask_store(ask: Callable[[], T], otherwise: T) -> T:
 
 
 async def submit(start: Callable[[Callable[[], None]], T], patience: float) -> T:
-    """Start work on another OS thread, and wait until it calls what it is given, ``patience`` seconds at most."""
+    """Start work on another OS thread, and wait until it calls its callback, ``patience`` seconds at most."""
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[None] = loop.create_future()
     resolve = setter(answered, None)
@@ -75,7 +75,7 @@ def submit_blocking(start: Callable[[Callable[[], None]], T], patience: float) -
 
 
 def note_outside() -> Callable[[], None]:
-    """Tell a virtual event loop of work for which its caller does not wait; return what ends that."""
+    """Tell a virtual event loop of work that its caller does not wait for; return a function that ends this."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

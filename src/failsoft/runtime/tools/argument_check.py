@@ -22,7 +22,7 @@ from failsoft.core.model.outcome import Outcome
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 _VALIDATES = "__get_pydantic_core_schema__"  # method of pydantic's validators, and of types like them
-_ALL: frozenset[type] = frozenset()  # means every class
+_ALL: frozenset[type] = frozenset()  # every class
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
 """The arguments to use, the very same mapping if nothing was converted; or their fault."""
@@ -31,7 +31,7 @@ Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
 def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -> Check | None:
     """Compile the check of a function's arguments; None if there is nothing to check."""
     readers: dict[str, Reader] = {}
-    others: Reader | None = None  # for ``**kwargs``
+    others: Reader | None = None  # reads ``**kwargs``
     for parameter in () if signature is None else signature.parameters.values():
         annotation = Any if parameter.kind in _UNNAMED else _resolve(fn, parameter)
         if get_origin(annotation) is Unpack:  # **kwargs of a TypedDict
@@ -103,7 +103,7 @@ def _resolve(fn: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return typing.get_type_hints(holder, globalns=names, include_extras=True)[parameter.name]
-    except Exception:  # the annotation's own code may raise anything
+    except Exception:  # annotations are user code, which may raise anything
         return Any
 
 

@@ -1,4 +1,4 @@
-"""Exceptions by which an adapter says what the error of a framework's tool means."""
+"""Exceptions that tell a call what the error of a framework's tool means. Adapters raise them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from failsoft.core.model.fault import Fault
 
 
 def is_any(error: BaseException, holds: Callable[[BaseException], bool]) -> bool:
-    """True if ``holds`` is true of an exception, or of one in its group. Each group is read once: groups may be shared."""
+    """True if ``holds`` is true of the exception, or of any in its group. Reads shared groups once."""
     links, seen = [error], set[int]()
     while links:
         link = links.pop()
@@ -31,7 +31,7 @@ class ControlFlow(BaseException):
 
 
 class BrokenOffError(Exception):
-    """An agent inside a tool was interrupted. Whatever its error says, its own tools may have acted before."""
+    """An agent inside a tool was interrupted. Its own tools may have acted before, whatever the error says."""
 
 
 class MisfitError(ValueError):

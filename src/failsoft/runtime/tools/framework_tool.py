@@ -1,4 +1,4 @@
-"""Framework tools: an agent framework runs its own functions, failsoft decides about the calls.
+"""Framework tools: an agent framework runs the functions, failsoft decides about the calls.
 
 Rules
 -----
@@ -87,7 +87,7 @@ class FrameworkFunction:
     def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: Metadata | None = None) -> None:
         self.__name__ = id
         self.declared = declared  # by the user, or by the framework's metadata
-        self.introduced = about is not None  # by an adapter, from the metadata
+        self.introduced = about is not None  # declared by an adapter from the metadata
         self.about = about or Metadata()
 
     @property
@@ -182,7 +182,7 @@ class FrameworkTool(Tool):
         return value if own is None else own(value)
 
     def readings(self, value: Any, own: Any) -> Iterable[Any]:
-        """The tool's own value, and what the framework's message may represent."""
+        """The tool's own value, and the values that the framework's message may represent."""
         running = RUNNING.get()
         read = None if running is None else getattr(running.runners, "read", None)
         return (own, *(() if read is None else read(value)))
@@ -223,7 +223,7 @@ class FrameworkView(FrameworkTool):
         self.health, self.slots, self.unavailable_fault = original.health, original.slots, original.unavailable_fault
 
     def renew_ticket(self) -> None:
-        self.original.renew_ticket()  # its health has changed
+        self.original.renew_ticket()  # the shared health has changed
 
     def mark_unavailable(self, fault: Fault) -> None:
         self.original.mark_unavailable(fault)

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- An error is known by its type and its text, and only if it carries nothing else.
+- An error is identified by its type and its text. An error that carries anything else is never known.
 - The pipeline adds an error after it has decided on a retry, if only attempts, time, budget and breaker decided that.
 - A tool has at most ``MOST_KNOWN`` of them.
 """

@@ -28,7 +28,7 @@ class RateBuckets:
         return wait
 
     def give_back(self, tenant: str | None, at: float) -> None:
-        """Give back the token of the time ``at``, which was not used."""
+        """Give back the unused token of the time ``at``."""
         bucket = self._buckets.get(tenant)
         if bucket is not None:
             self._buckets[tenant] = rate_limit.give_back(bucket, self.rate, at=at)

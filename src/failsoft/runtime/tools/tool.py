@@ -98,19 +98,21 @@ class Tool:
         self.options = options
         self.fn = fn
         self.kind = kind_of(fn)
-        self.terms = options.required, options.defaults, self.kind == "async"  # the last: its calls may be plain
+        # The last item: whether its calls may be plain
+        self.terms = options.required, options.defaults, self.kind == "async"
         self.configured_timeout: float = math.inf if options.timeout is None else options.timeout  # for messages
         self.timeout = float(self.configured_timeout)
         self.effect: ToolEffect
         self.effect_source: EffectSource
         self.effect_reason: str
         self.safe_to_repeat: bool | None  # None: not declared
-        self.only_reads: bool  # a call of it never counts as an effect of the call around it
-        self._take_effect(know_effect(options, undeclared="as_specified"))  # registration reads the description, too
+        self.only_reads: bool  # its calls never count as an effect of the call around them
+        # ``learn_effect`` reads the description as well
+        self._take_effect(know_effect(options, undeclared="as_specified"))
         self.health = ToolHealth(options.breaker)
         self.slots = None if options.concurrency is None else Bulkhead(options.concurrency, options.queue)
         self.rate_buckets = None if options.rate is None else RateBuckets(options.rate)
-        self.queue: Queue | None = None  # of the event loop used last
+        self.queue: Queue | None = None  # deadline queue of the event loop used last
         self.guarded: Callable[..., Any] = fn
         self.by_name: FastCall | None = None  # the fast path of an async tool, unless it writes
         self.unavailable_fault = self._missing = missing  # the reason if it cannot be used
@@ -122,7 +124,7 @@ class Tool:
             from failsoft.runtime.execution.processes.target import target_of
 
             self.target = target_of(fn)
-        # With nothing but a function and a deadline, a call that succeeds at once only needs its ticket.
+        # If a tool has only a function and a deadline, a call that succeeds at once needs only its ticket.
         special = (
             self.slots,
             self.rate_buckets,
@@ -140,7 +142,7 @@ class Tool:
         self.closed_ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
-        self.looks_at_values = LOOKS  # at so many more values, to find out whether ``failed_if`` is misspelt
+        self.looks_at_values = LOOKS  # the number of values still to check for a misspelt ``failed_if``
         self.is_in_book = False  # True once the policies were searched for a misspelling of its id
         self._warned = False
         unchecked = command is not None or not options.check_types
@@ -160,7 +162,7 @@ class Tool:
 
     @property
     def has_said_safe(self) -> bool:
-        """True if its author says that it may be repeated: what it does inside is then included."""
+        """True if the author says that the tool may be repeated. This includes its inner calls."""
         return bool(self.safe_to_repeat) and self.known_effect.is_declared
 
     def renew_ticket(self) -> None:

@@ -1,4 +1,4 @@
-"""The tools of a runtime, found by id and by guarded function, and the health that each has as a fallback."""
+"""The tools of a runtime, by id and by guarded function, and the health that each has as a fallback."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _explain_no_tool(found: object) -> str:
     """Explain to a programmer why an object is not a tool."""
     if isinstance(found, CoroutineType):
         name = found.__qualname__
-        found.close()  # or Python warns as well
+        found.close()  # otherwise Python warns as well
         return f'{name}(…) was called already: give the tool and its arguments apart, like call({name}, {{"x": 1}})'
     if callable(found) and hasattr(found, "__failsoft__"):
         return (

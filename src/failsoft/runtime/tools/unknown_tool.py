@@ -2,8 +2,8 @@
 
 Rules
 -----
-- It takes any arguments and options, never runs, and has nothing to repeat. Only its name is its own, so a model may
-  invent any number of names.
+- It takes any arguments and options, never runs, and is never repeated. It holds only its name, so a model may invent
+  any number of names.
 - ``runtime.call.impossible_call`` refuses its calls, not the pipeline (ADR 58).
 """
 

@@ -1,9 +1,9 @@
-"""Runs of agent frameworks, recorded as turns.
+"""Runs of an agent, recorded as turns.
 
 Rules
 -----
-- One run of an agent is one turn without a deadline; the manifest's limits of calls per turn hold. The framework drives the run; failsoft only sees its calls, which
-  may come from any event loop and any OS thread.
+- One run of an agent is one turn without a deadline. The manifest's limits of calls per turn apply. The framework
+  drives the run; failsoft sees only its calls, which may come from any event loop and any OS thread.
 - The framework's own object for a run identifies it. The turn starts when the object is first seen. It ends when the
   adapter says so, else when the object is freed, when the runtime is closed, or at the end of the program.
 - Inside a turn or inside another call there is no run: the calls belong to that turn or that call.
@@ -68,7 +68,7 @@ class AgentRun:
         return None
 
     def take(self, call: Call) -> None:
-        """Add the call to this run, or to the call that it is made inside of.
+        """Add the call to this run, or to the call around it.
 
         Some models use the same call ids in every message. An id that is taken gets the outer call's id as a prefix, or a
         number as a suffix, so that ids are unique within the run.

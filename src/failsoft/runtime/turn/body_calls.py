@@ -87,7 +87,7 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
         late = handle.outcome is not None
         scheduler.stop(handle, error)
         if late and isinstance(error, ControlFlow):
-            return  # its caller has its outcome already
+            return  # the caller has the outcome already
         raise
     finally:
         scheduler.detach(handle)

@@ -1,4 +1,4 @@
-"""Ends that a turn gives to its calls: skipped, abandoned at the deadline, cancelled, stopped."""
+"""Carry out the turn machine's commands that end calls: skip, abandon at the deadline, cancel, stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TurnCommand = Skip[Handle[Any]] | Abandon[Handle[Any]] | Cancel[Handle[Any]] | R
 
 
 def report_skip(turn: TurnState, skipped: Skipped) -> None:
-    """Record a skipped call, and escalate it if that was decided."""
+    """Record a skipped call, and escalate it if the decision says so."""
     turn.emit(events.CALL_SKIPPED, skipped.handle.tool, skipped.handle.id, skipped.describe())
     if skipped.outcome.escalated:
         _escalate(turn, skipped)
@@ -121,7 +121,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
 
 
 def _attempts(handle: Handle[Any]) -> int:
-    """The attempts of a call so far; 0 if no lane has begun with it.
+    """Count the attempts of a call so far; 0 if no lane has begun with it.
 
     A call that waits for an OS thread is withdrawn first, so that it is certain whether its tool has begun.
     """

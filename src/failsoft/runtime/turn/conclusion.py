@@ -3,8 +3,8 @@
 Rules
 -----
 - The Error Handler is asked about required calls that were skipped. They escalate unless it lets them fail gracefully;
-  other strategies are impossible for a call that lacks an input. They are recorded, and escalated, once that is decided
-  and phrased.
+  other strategies are impossible for a call that lacks an input. They are recorded and escalated after the decision and
+  its texts are made.
 - The phraser (``explain=``) phrases skipped, timed-out and cancelled calls here, and the turn's message if anything went
   wrong. The texts of policies are kept: those that the phrased message omits follow it.
 - All questions are asked at once and have ``PATIENCE``: at most half of the turn's remaining time, but at least ``LATE``,
@@ -69,7 +69,7 @@ def _went_well(outcome: Outcome[Any]) -> bool:
 
 
 def _is_ours(outcome: Outcome[Any]) -> bool:
-    """True if the user is told of the outcome here. A call that the agent framework continues is not over."""
+    """True if the turn phrases this outcome. A call that the agent framework continues has not ended."""
     return outcome.fault is None or outcome.fault.rule != builtin_faults.PASSED_ON
 
 

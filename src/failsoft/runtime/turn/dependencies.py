@@ -18,9 +18,9 @@ DEEPEST = 100  # levels at which a handle may lie in an argument
 
 
 def find_needs(handle: Handle[Any], depends_on: Iterable[Handle[Any] | str]) -> bool:
-    """Set the calls that this one waits for, and the arguments that their values fill.
+    """Find the calls that this one waits for, and the arguments that their values fill.
 
-    False if one was named by its id, which may be wrong.
+    False if a call was named by its id, which may be wrong.
     """
     scheduler = handle.scheduler
     if scheduler.shown:
@@ -96,7 +96,7 @@ class Part(NamedTuple):
 
     handle: Handle[Any]
     path: tuple[str | int, ...]
-    find: Callable[[Any, tuple[str | int, ...]], Any]  # gets the part out of the value
+    find: Callable[[Any, tuple[str | int, ...]], Any]  # extracts the part from the value
 
 
 class MissingPartError(LookupError):
@@ -125,7 +125,7 @@ def fill_in(handle: Handle[Any]) -> None:
             filled[name] = handle.defaults[name]
             handle.substitutes = {**(handle.substitutes or {}), name: handle.defaults[name]}
     handle.arguments = filled
-    handle.fills = NO_ARGUMENTS  # done
+    handle.fills = NO_ARGUMENTS  # they are filled in
 
 
 def _name(other: Handle[Any] | str, scheduler: HandleScheduler) -> str:

@@ -27,8 +27,9 @@ _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
 _MISUSES = ("object of type 'Handle' has no len()", "a coroutine was expected, got <Handle ")  # texts of Python
-_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})  # compared with by mistake
-SHOWN = "<Handle "  # how a handle begins as text
+# Types that a handle is compared with by mistake
+_VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})
+SHOWN = "<Handle "  # the beginning of a handle's repr
 
 
 class HandleOwner(HandleTurn, Protocol):
@@ -66,8 +67,8 @@ class Handle(core.Node, Generic[T]):
 
     is_turn: ClassVar[bool] = False
     result: T | None  # the value, or None; set when the call ends
-    ended: float  # set if it was a plain success
-    context: Context  # in which it was submitted; set while a lane has to run it
+    ended: float  # set after a plain success
+    context: Context  # the context of its submission; set until a lane runs it
 
     def __init__(self, scheduler: HandleScheduler, id: str, tool: Tool, arguments: Mapping[str, Any]) -> None:
         # The first lines are ``super().__init__``: inlined, they save a fifth of the time.
@@ -78,7 +79,7 @@ class Handle(core.Node, Generic[T]):
         self.state = "new"
         self.dependants = None
         self.substitutes = None
-        self.scheduler = scheduler  # knows the turn; when the turn has ended, only the scheduler is told
+        self.scheduler = scheduler  # refers to the turn; replaced in the scheduler when the turn has ended
         self.tool = tool
         self.arguments = arguments
         self.started = 0.0
@@ -106,9 +107,8 @@ class Handle(core.Node, Generic[T]):
             call.timeout, call.retry, call.key = timeout, retry, key
 
     def report_effect_to(self, caller: Caller) -> None:
-        """Report effects to the call whose tool submitted this one. Until it has ended they are unknown.
-
-        One that may be repeated is not waited for.
+        """Report effects to the call whose tool submitted this one. Until this call has ended, its effect is unknown,
+        unless it may be repeated.
         """
         self.terms = (*self.terms[:2], False)
         self.full_call().caller = caller
@@ -117,7 +117,7 @@ class Handle(core.Node, Generic[T]):
 
     @property
     def turn(self) -> HandleOwner:
-        """The turn that it belongs to."""
+        """The turn of the call."""
         return self.scheduler.turn
 
     def __await__(self) -> Generator[Any, None, Outcome[T]]:
@@ -228,14 +228,14 @@ def has_changed(handle: Handle[Any]) -> bool:
 
 
 def acts_anew(tool: Tool, call: Call | None) -> bool:
-    """True if the call, made a second time, may act a second time."""
+    """True if the call may act again when it is made again."""
     if call is not None:
         return call.acts_anew
     return not tool.safe_to_repeat or tool.options.idempotency_key is not None
 
 
 def report_ends(caller: Caller, handles: Iterable[Handle[Any]]) -> None:
-    """Tell a call what the calls of a turn may have done that it has made."""
+    """Report the possible effects of a turn's calls to the call that submitted them."""
     for handle in handles:
         if has_acted(handle):
             caller.acted = True

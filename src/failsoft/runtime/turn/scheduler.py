@@ -5,8 +5,8 @@ Rules
 - Calls that are ready run concurrently. A lane runs one ready call after another; when one of them suspends, another
   lane continues with the rest. So there are as many tasks as suspended calls, and a thousand calls that never suspend
   need one.
-- While no call has failed, a new call is checked for readiness when it is dequeued, in the order of submission. By then
-  its dependencies have mostly succeeded.
+- Until a call fails, a new call is checked for readiness when it is dequeued, in the order of submission. By then its
+  dependencies have usually succeeded.
 - A call runs in a copy of the context in which it was submitted, as in a task of its own. It sees variables that the
   turn's body set before, and none that other calls set.
 - A plain call that succeeds at once takes the fast path here. All others go through the pipeline.
@@ -68,7 +68,7 @@ class Scheduler:
         self._dozing: set[Handle[Any]] = set()  # suspended calls that run in no lane
 
     def perform(self, commands: Sequence[Command[Handle[Any]]]) -> None:
-        """Do what the turn machine says."""
+        """Perform the commands of the turn machine."""
         for command in commands:
             if isinstance(command, Start):
                 self.start(command.call)
@@ -145,7 +145,7 @@ class Scheduler:
         clock: float | None = None  # when the previous call ended, if that was just now
         now, trace = services.time.now, services.log.trace
         try:
-            while ready and not task.cancelling():  # by a tool that cancelled its own task: no other call may use it
+            while ready and not task.cancelling():  # a tool may have cancelled its own task: no other call may use it
                 handle = ready.popleft()
                 if handle.state == "new":
                     admit(handle)
@@ -275,7 +275,7 @@ class Scheduler:
         self.finish(handle, without_frames(outcome))
 
     def _survives(self, handle: Handle[Any], error: BaseException) -> bool:
-        """Stop a call. True if its lane goes on: the tool has cancelled itself, or the turn will raise the error."""
+        """Stop a call. True if its lane continues: the tool has cancelled itself, or the turn will raise the error."""
         task, late = handle.task, handle.done()
         self.stop(handle, error)
         if isinstance(error, asyncio.CancelledError):
@@ -296,7 +296,7 @@ class Scheduler:
                 self._fill_in(handle)
             arguments = handle.arguments
             return tool.argument_check(arguments) is arguments
-        except Exception:  # it fails again in the pipeline, which reports it
+        except Exception:  # the check fails again in the pipeline, which reports it
             return False
 
     def _fill_in(self, handle: Handle[Any]) -> None:

@@ -1,11 +1,11 @@
-"""A turn: users submit calls to it, and it drives the turn machine on an event loop.
+"""A turn: it takes the user's calls, and drives the turn machine on an event loop.
 
 Rules
 -----
 - The deadline never touches the body: open handles resolve, and later calls are skipped. Calls that still run are
   abandoned: their attempt may end, but nothing is repeated, and their result is recorded as late.
 - If the body raises, open calls are cancelled and recorded, the report is filled, and the exception is raised again.
-- A ``BaseException`` of a tool is raised at the end of the body, also if the body raised because the call had no value.
+- A ``BaseException`` of a tool is raised at the end of the body, even if the body raised because the call had no value.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Turn(TurnState):
         self.acknowledged = False  # True if the store had saved everything when the turn ended
         self._find = services.toolbox.index.get
         self._events = services.log.trace.follow(id)
-        self._context = EMPTY  # the newest call's: most calls of a turn share one
+        self._context = EMPTY  # context of the newest call: most calls of a turn share one
         self._submitter: Caller | None = None  # the call whose tool submitted the newest call; None: the body did
         self._caller: Caller | None = None  # the call whose tool opened this turn
         self._started = 0.0
@@ -206,7 +206,7 @@ class Turn(TurnState):
         if parent is not None and parent.allowance is not None:  # its calls are also calls of the turn around it
             self.allowance = parent.allowance if self.allowance is None else self.allowance.inside(parent.allowance)
         limits = [t for t in (self.timeout, None if parent is None else parent.left()) if t is not None]
-        if limits:  # a turn inside another has no more time than that one
+        if limits:  # an inner turn ends with the outer one at the latest
             self._deadline = self._started + max(0.0, min(limits))
             self._timer = self._loop.call_later(max(0.0, min(limits)), self._expire, context=Context())
         instruments = self.services.log.instruments
@@ -394,7 +394,7 @@ class Turn(TurnState):
             del self.scheduler
 
     def _copy_without_calls(self) -> Turn | None:
-        """A copy of the turn without its calls, for them to refer to after the end; None while one may still report.
+        """Copy the turn without its calls, for them to refer to after the end; None while a call may still report.
 
         It avoids reference cycles, which only the garbage collector would free. Tasks that a tool has started and not
         awaited still belong to this turn.

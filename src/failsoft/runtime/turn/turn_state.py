@@ -1,4 +1,4 @@
-"""The state of one turn: its calls, its time, its place, and who waits for what.
+"""The state of one turn: its calls, its deadline, its event loop, and the futures that wait for outcomes.
 
 The scheduler, the commands, the calls of the body and the conclusion work on this. ``Turn`` adds what users call.
 """
@@ -59,7 +59,7 @@ class TurnState:
 
     is_turn: ClassVar[bool] = True
 
-    scheduler: HandleScheduler  # there until the turn has ended
+    scheduler: HandleScheduler  # exists until the turn has ended
 
     def __init__(
         self,
@@ -77,21 +77,21 @@ class TurnState:
         self.thread = thread
         self.tenant = tenant
         self.timeout = timeout
-        self.cancels = cancels  # the calls that still run at the deadline
+        self.cancels = cancels  # whether calls that still run at the deadline are cancelled
         self.allowance = allowance  # None: its calls are not limited
         self.parent: Call | None = None  # the call that this turn is inside of
         self.info: TurnInfo | None = None  # for instruments
         self.notes = BLANK  # the thread's memory
         self.machine: TurnMachine[Handle[Any]] = TurnMachine()
         self.arrived: list[Handle[Any]] = []
-        self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: whichever arrives next
+        self.awaited: dict[Handle[Any] | None, asyncio.Future[None]] = {}  # None: the next outcome of any call
         self.given: set[str] = set()  # ids that callers have chosen
         self.pending: ConversationStore | None = None  # where open calls are recorded, if anywhere
         self.undecided_skips: list[Skipped] = []  # required calls that were skipped; decided and phrased at the end
         self.ended_by: BaseException | None = None  # a tool's exception that only the caller may handle
         self._numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(count, 1))  # for calls without an id
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._os_thread = 0  # the one that runs the turn, while the turn accepts calls
+        self._os_thread = 0  # the OS thread that runs the turn, while the turn accepts calls
         self._deadline: float | None = None
         self._expired = self._ended = False
 
@@ -150,7 +150,7 @@ class TurnState:
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def new_id(self, tool_id: str) -> str:
-        """The tool's id and a number, past the ids that are taken."""
+        """Make an id from the tool's id and a number; skip ids that are taken."""
         numbers, calls = self._numbers[tool_id], self.machine.calls
         while (id := f"{tool_id}-{next(numbers)}") in calls:
             pass
@@ -173,7 +173,7 @@ class TurnState:
             self.notify_waiting(handle)
 
     def notify_waiting(self, handle: Handle[Any]) -> None:
-        """Close the record of a call that has its outcome, and wake those who wait for the call."""
+        """Close the record of a call that has its outcome, and wake the tasks that wait for it."""
         if self.pending is not None and self.thread is not None:
             self.pending.close_call((self.tenant, self.thread), self.id, handle.id)
         for key in (handle, None):

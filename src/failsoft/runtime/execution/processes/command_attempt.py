@@ -9,8 +9,8 @@ Rules
 - The process waits for a signal from here before it executes the program. So if a call is cancelled while the process
   starts, it is certain that the program has not run.
 - Output of the program, on stdout or stderr, counts as progress of the call.
-- At the deadline, after too long without progress, or if the output is too large, the process group gets SIGTERM, and SIGKILL a second later; the caller
-  is answered at once. Nothing that the program has started outlives it.
+- At the deadline, after too long without progress, or if the output is too large, the process group gets SIGTERM, and
+  SIGKILL a second later; the caller is answered at once. Processes that the program has started end with it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Streams:
         self.out = bytearray()
         self.tail = b""
         self._cut = False
-        self._news = False  # since the last look
+        self._news = False  # since the last call of has_news
 
     def move(self) -> bool:
         """Write to and read from each stream that is ready; False if none was."""
@@ -111,7 +111,7 @@ class Streams:
         return re.sub(r"^\S*\s", "…", text) if self._cut else text
 
     def hand_over(self) -> None:
-        """Close the program's ends here: the program has its own copies now."""
+        """Close the program's ends in this process: the program has its own copies now."""
         while self.theirs:
             os.close(self.theirs.pop())
 
@@ -136,16 +136,16 @@ class _TimeLimit:
         self._activity: Activity | None = None
 
     def begin(self, now: float, timeout: float | None, activity: Activity | None) -> None:
-        """The program begins."""
+        """Start the time limits: the program begins."""
         self._cap = None if timeout is None else now + timeout
         self._activity = activity
         if activity is not None:
             activity.begin(now)
 
     def note_output(self, now: float, streams: Streams) -> None:
-        """If the program has written something, that is progress."""
+        """Note progress if the program has written something."""
         if streams.has_news() and self._activity is not None:
-            self._activity.begin(now)  # whenever it was written: the event loop may have been blocked since
+            self._activity.begin(now)  # the time of writing is not known: the event loop may have been blocked since
             report_progress(self._activity.outer)
 
     def until(self) -> float | None:

@@ -2,12 +2,12 @@
 
 Rules
 -----
-- A worker uses one encoding all its life. The reader knows which, and never infers it from the content.
+- A worker always uses the same encoding. The reader knows which, and never infers it from the content.
 - With JSON, nothing that a worker sends is unpickled, imported or run. Errors become ``RemoteError``.
 - With JSON, a value arrives as it was returned, except that tuples become lists. Anything else that JSON would change or
   does not have (bytes, sets, dates, keys that are not text, NaN) is refused in the worker; the error says where it is.
 - A fault from the worker is checked here: its texts are sanitised again, and its code and effect must be known ones.
-- Writing never raises anything but ``wire.Unsendable``, reading nothing but ``wire.Unloadable``.
+- Writing raises only ``wire.Unsendable``, reading only ``wire.Unloadable``.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _read_value(written: Any) -> Any:
 
 
 def _refuse_what_is_not_json(value: Any, name: str = "the result") -> None:
-    """Raise ``wire.Unsendable`` for the first thing that JSON does not have, or would change."""
+    """Raise ``wire.Unsendable`` for the first value that JSON does not have, or would change."""
     todo: list[tuple[Any, str, int]] = [(value, name, 0)]
     while todo:
         one, place, depth = todo.pop()

@@ -54,8 +54,8 @@ class Counts(NamedTuple):
     busy: int
     waiting: int  # calls that wait for a worker
     started: int
-    kills: int  # ended during a call: deadline, cancellation, close
-    crashes: int  # died during a call
+    kills: int  # processes killed during a call: deadline, cancellation, close
+    crashes: int  # processes that died during a call
     respawns: int  # workers started in place of one that was lost or replaced
 
 
@@ -191,7 +191,10 @@ class Workers:
         return Counts(*map(sum, zip(counts, self._others.counts, strict=True)))
 
     def _for(self, options: Isolation) -> Workers:
-        """Return the workers with the encoding that ``options`` name. The two kinds share no process: docs/security.md."""
+        """Return the workers with the encoding that ``options`` name.
+
+        The two kinds share no process: docs/security.md.
+        """
         if options.values == self._values:
             return self
         with self._lock:
@@ -243,7 +246,7 @@ class Workers:
         except BaseException:
             with self._lock:
                 if place.bell.rung:
-                    process = place.process  # assigned at the moment in which the caller was cancelled
+                    process = place.process  # assigned at the moment when the caller was cancelled
                 else:
                     process = None
                     with contextlib.suppress(ValueError):  # a forked child has its own queue
@@ -273,7 +276,7 @@ class Workers:
             self._kills += why == "killed"
             self._crashes += why == "crashed"
             if why in ("crashed", "lost") and not process.ready:
-                self._modules.clear()  # loading one of them may have killed it
+                self._modules.clear()  # loading one of them may have killed the worker
             is_worker = process in self._workers
             self._lost += is_worker
             self._remove(process)

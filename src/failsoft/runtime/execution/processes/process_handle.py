@@ -31,7 +31,7 @@ from failsoft.runtime.progress import Activity, report_progress
 
 _log = logging.getLogger(__name__)
 
-# Slow imports that declaring tools needs. If they are loaded here, every worker will need them. None starts a thread
+# Slow imports for the declaration of tools. If they are loaded here, every worker needs them. None starts a thread
 _SHARED = ("failsoft.config.manifest",)
 
 
@@ -83,13 +83,13 @@ class Process:
         self.ended = False  # by the application
         self.dead = False
         self.calls = 0
-        self.asked = False  # something was sent to it for its current call
+        self.asked = False  # something was sent for the current call
         self.modules: set[str] = set()
         self.idle_since = 0.0
         self.started: float | None = None  # when it got its current call
         self._buffer = bytearray()
         self._reporting: tuple[int, Activity] | None = None  # the call that may report progress
-        self._wanted = 0  # bytes of the frame that is coming in
+        self._wanted = 0  # bytes of the incoming frame
 
     def send(self, data: bytes | memoryview) -> int:
         """Send as much as fits; return the number of bytes."""
@@ -97,7 +97,7 @@ class Process:
             sent = self.sock.send(data)
         except BlockingIOError:
             return 0
-        except OSError:  # it died before it got all of it; reading shows how
+        except OSError:  # the process died before it got everything; reading shows how
             self.asked = False
             return len(data)
         self.asked = True
@@ -126,7 +126,7 @@ class Process:
         while len(buffer) >= wire.HEADER.size:
             length, kind, number, pid = wire.HEADER.unpack_from(buffer)
             size = wire.HEADER.size + length
-            if kind == wire.DEATH:  # which is read at the end of the stream
+            if kind == wire.DEATH:  # it is read at the end of the stream
                 self._wanted = 0
                 break
             if length > wire.LIMIT:
@@ -210,7 +210,7 @@ class Process:
             self.sock.close()
 
     def cut(self) -> None:
-        """End the stream, so that its reader wakes up. Another thread may do no more than this to a socket."""
+        """End the stream, so that its reader wakes up. This is all that another thread may do to a socket."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)  # also for a forked child of ours that holds the socket
 

@@ -7,7 +7,7 @@ Rules
 - Deadlines are in real time, even if the event loop's time is virtual: processes run in real time.
 
 Why ``LoopReadiness``: asyncio needs ten microseconds to add and remove a descriptor, a large part of a whole call. One
-separate epoll per loop, which stays registered, needs one microsecond.
+separate epoll per loop that stays registered needs one microsecond.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Bell:
         self.wake: Callable[[], None] | None = None  # for a caller that does not block
 
     def ring(self) -> None:
-        self.rung = True  # set before ``wake`` is read: the waiting side does it in the opposite order
+        self.rung = True  # set before ``wake`` is read: the waiting side uses the opposite order
         self._silence.release()
         if self.wake is not None:
             self.wake()

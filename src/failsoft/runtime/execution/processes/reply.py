@@ -33,7 +33,7 @@ class Reply(NamedTuple):
     pid: int | None = None
     killed: bool = False
     started: float | None = None  # monotonic time at which a process got the call; None: none did
-    duration: float = 0.0  # seconds since then, without the wait for a process
+    duration: float = 0.0  # seconds from ``started`` to the end
 
 
 class WorkerError(Exception):

@@ -251,7 +251,7 @@ class Supervisor:
 
 
 def _heard(number: int, frame: object) -> None:
-    """Handle a signal that only has to wake the loop."""
+    """Handle a signal whose only purpose is to wake the loop."""
 
 
 def _children() -> list[int]:
@@ -289,7 +289,7 @@ def _release_signals() -> None:
 
 
 def _listen_again() -> None:
-    """Let signals end processes that a tool forks: ``multiprocessing`` ends its pools with them, and waits."""
+    """Let signals end processes that a tool forks: ``multiprocessing`` ends its pools by signals, and waits for them."""
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is _heard:
             signal.signal(number, default)

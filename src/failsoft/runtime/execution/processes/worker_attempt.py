@@ -5,7 +5,7 @@ Rules
 - Starting the worker and importing the tool's module come before the tool's time begins.
 - At the deadline, an answer that has arrived still counts if the tool ended in time. A tool that ended after its
   deadline is ``late``, never a value.
-- If the caller gives up for any reason before the call is answered, the worker is killed.
+- If the caller stops waiting before the call is answered, the worker is killed.
 - If a worker died before it read the call, the tool has not run: the call goes to another worker.
 - A worker that has sent something before its call is not used. A worker that answers with another number, twice, or from
   another process is killed: its call fails with an unknown effect.
