@@ -9,12 +9,12 @@ import pickle
 from typing import Any
 
 import pytest
-from agents import Agent, CustomTool, RunHooks, Runner, Usage
+from agents import Agent, CustomTool, RunHooks, Runner, ToolOutputText, Usage
 from agents.items import ModelResponse
 from openai.types.responses import ResponseCustomToolCall
 from tests.adapters.test_openai_agents import QUIET, Scripted, answers
 
-from failsoft import Runtime
+from failsoft import Runtime, partial
 from failsoft.adapters.openai_agents import guard_agent
 
 
@@ -146,8 +146,45 @@ def test_a_function_that_goes_through_a_runtime_itself_counts_once() -> None:
     async def edit(context: Any, text: str) -> str:
         raise ValueError("no")
 
-    ask(rt, custom(edit))
+    (said,) = ask(rt, custom(edit))
     assert rt.metrics("edit")["error_count"] == 1
+    assert said.startswith("edit failed: INVALID_ARGUMENT (")
+    assert ask(rt, custom(edit), graceful=False) == ["edit: no"]
+
+
+def test_a_function_that_goes_through_a_runtime_itself_has_the_models_call_id_and_the_runs_turn() -> None:
+    rt = Runtime()
+
+    @rt.tool
+    async def edit(context: Any, text: str) -> str:
+        raise ConnectionResetError
+
+    ask(rt, custom(edit))
+    (failed,) = [event for event in rt.events() if event.event_type == "CallFailed"]
+    (started,) = [event for event in rt.events() if event.event_type == "TurnStarted"]
+    assert (failed.call_id, failed.turn_id) == ("c0-0", started.turn_id)
+    assert failed.fields["effect"] == "unknown"
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, ToolOutputText(text="a"), "a"])
+def test_what_a_partial_value_lacks_follows_the_text_that_the_sdk_would_show(value: Any) -> None:
+    (bare,) = ask(None, custom(lambda *_: value))
+    (told,) = ask(
+        Runtime({"tools": {"edit": {"accept_partial": True}}}), custom(lambda *_: partial(value, missing=["b"]))
+    )
+    assert told == f"{bare}\nedit succeeded in part. Missing, as data: \"['b']\""
+
+
+def test_a_tool_made_with_a_guarded_tools_function_runs_its_calls_once() -> None:
+    rt = Runtime()
+    first: Any = guard_agent(Agent[Any](name="a", tools=[custom(arefuse)]), rt).tools[0]
+    ask(rt, custom(first.on_invoke_tool))
+    assert rt.metrics("edit")["error_count"] == 1
+
+
+def test_the_function_of_a_guarded_tool_is_one_hashable_object() -> None:
+    guarded: Any = guard_agent(Agent[Any](name="a", tools=[custom(echo)]), Runtime()).tools[0]
+    assert {guarded.on_invoke_tool} == {guarded.on_invoke_tool}
 
 
 def test_an_agent_that_breaks_off_inside_is_not_run_again() -> None:

@@ -134,3 +134,9 @@ def format_success(outcome: Outcome[Any]) -> Any:
     if all(isinstance(part, ToolOutputText | ToolOutputImage | ToolOutputFileContent) for part in parts):
         return [*parts, ToolOutputText(text=remark)]
     return f"{value}\n{remark}" if outcome.missing is not None or isinstance(value, str) else value
+
+
+def format_text(outcome: Outcome[Any]) -> Any:
+    """Format a success of a custom tool, whose value the SDK turns into text."""
+    value = outcome.value if outcome.value_known else outcome.explanation.model
+    return f"{value}\n{outcome.remark}" if outcome.remark else value

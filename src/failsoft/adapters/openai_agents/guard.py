@@ -18,7 +18,13 @@ from agents.tool_context import ToolContext
 from agents.tracing import get_current_trace
 
 from failsoft.adapters.openai_agents import private
-from failsoft.adapters.openai_agents.attempt import Attempts, format_success, invoke_bare, invoke_custom
+from failsoft.adapters.openai_agents.attempt import (
+    Attempts,
+    format_success,
+    format_text,
+    invoke_bare,
+    invoke_custom,
+)
 from failsoft.adapters.openai_agents.servers import GuardedServer, guard_server
 from failsoft.adapters.openai_agents.tools import AnyGuardedTool, GuardedCustomTool, GuardedTool, guard_tool, timeout_of
 from failsoft.core.model.builtin_faults import is_own_timeout
@@ -198,27 +204,37 @@ class Guard:
 
     async def invoke_custom(self, tool: GuardedCustomTool, bare: Any, context: ToolContext[Any], text: str) -> Any:
         """Run a call of a guarded custom tool. The SDK shows the model the text of what this raises."""
-        if hasattr(bare, "__failsoft__"):
-            return await invoke_custom(bare, context, text)
         name, thread = cast("CustomTool", tool).name, self.thread(context)
+        error: Exception
 
         async def attempt(arguments: dict[str, Any]) -> Any:
             return await invoke_custom(bare, context, arguments["input"])
 
-        outcome = await self.runtime.run(
-            name,
-            {"input": text},
-            {name: attempt},
-            turn=self.turn(context, thread),
-            thread=thread,
-            id=context.tool_call_id,
-        )
-        if outcome.status == "succeeded":
-            return format_success(outcome)
-        error = _as_error(outcome)
+        try:
+            if hasattr(bare, "__failsoft__"):  # the function itself goes through a runtime
+                turn = partial(self.turn, context, thread)
+                with asked_for(bare, id=context.tool_call_id, thread=thread, turn=turn) as asked:
+                    value = await invoke_custom(bare, context, text)
+                return value if asked.valueless is None else format_text(asked.valueless)
+            outcome = await self.runtime.run(
+                name,
+                {"input": text},
+                {name: attempt},
+                turn=self.turn(context, thread),
+                thread=thread,
+                id=context.tool_call_id,
+            )
+        except CallFailed as failed:
+            outcome, error = failed.outcome, failed
+        else:
+            if outcome.status == "succeeded":
+                return format_text(outcome)
+            error = _as_error(outcome)
+            if isinstance(error.__cause__, Exception):
+                error = error.__cause__
         if self.graceful:
             raise CustomToolError(outcome.explanation.model) from error
-        raise error.__cause__ or error
+        raise error
 
     async def _run(
         self, tool: FunctionTool, bare: Any, context: ToolContext[Any], text: str

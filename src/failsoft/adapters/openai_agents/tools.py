@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from operator import is_
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from agents import CustomTool, FunctionTool, Tool
 from agents.tool_context import ToolContext
@@ -48,12 +48,43 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
         return self if cast("Any", tool) is self.tool else private.bind(self.bare, tool)
 
 
+class GuardedCustomInvoker:
+    """The callable with which the SDK runs a guarded custom tool."""
+
+    def __init__(self, tool: GuardedCustomTool, bare: Any) -> None:
+        self.tool = tool
+        self.bare = bare
+
+    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
+        bare = self.bare
+        while isinstance(bare, GuardedCustomInvoker):  # the tool was made with a guarded tool's invoker
+            bare = bare.bare
+        return await self.tool._guard.invoke_custom(self.tool, bare, context, text)
+
+
 class AnyGuardedTool(GuardedProxy):
     """The members of every kind of tool that guarding overrides."""
 
-    own: tuple[str, ...] = ("_original",)
+    own = ("_invoker", "_original")
+    invoker_class: type[Any]
     _guard: ToolGuard
+    _invoker: Any
     _original: Any  # the tool that was guarded; a copy has none
+
+    @property
+    def on_invoke_tool(self) -> Any:
+        bare = vars(self)["on_invoke_tool"]
+        try:
+            invoker = self._invoker
+        except AttributeError:
+            invoker = None
+        if invoker is None or invoker.bare is not bare:
+            invoker = self._invoker = self.invoker_class(self, bare)
+        return invoker
+
+    @on_invoke_tool.setter
+    def on_invoke_tool(self, invoker: Any) -> None:
+        vars(self)["on_invoke_tool"] = invoker.bare if isinstance(invoker, self.invoker_class) else invoker
 
     @property
     def custom_data_extractor(self) -> Any:
@@ -78,23 +109,7 @@ class AnyGuardedTool(GuardedProxy):
 class GuardedTool(AnyGuardedTool):
     """The members of a function tool that guarding overrides."""
 
-    own = ("_invoker", "_original")
-    _invoker: GuardedInvoker
-
-    @property
-    def on_invoke_tool(self) -> Any:
-        bare = vars(self)["on_invoke_tool"]
-        try:
-            invoker = self._invoker
-        except AttributeError:
-            invoker = None
-        if invoker is None or invoker.bare is not bare:
-            invoker = self._invoker = GuardedInvoker(self, bare)
-        return invoker
-
-    @on_invoke_tool.setter
-    def on_invoke_tool(self, invoker: Any) -> None:
-        vars(self)["on_invoke_tool"] = invoker.bare if isinstance(invoker, GuardedInvoker) else invoker
+    invoker_class = GuardedInvoker
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -106,26 +121,10 @@ class GuardedTool(AnyGuardedTool):
         vars(self)["timeout_seconds"] = seconds
 
 
-class GuardedCustomInvoker(NamedTuple):
-    """The callable with which the SDK runs a guarded custom tool."""
-
-    tool: GuardedCustomTool
-    bare: Any
-
-    async def __call__(self, context: ToolContext[Any], text: str) -> Any:
-        return await self.tool._guard.invoke_custom(self.tool, self.bare, context, text)
-
-
 class GuardedCustomTool(AnyGuardedTool):
     """The members of a custom tool, which takes text instead of JSON arguments, that guarding overrides."""
 
-    @property
-    def on_invoke_tool(self) -> Any:
-        return GuardedCustomInvoker(self, vars(self)["on_invoke_tool"])
-
-    @on_invoke_tool.setter
-    def on_invoke_tool(self, invoker: Any) -> None:
-        vars(self)["on_invoke_tool"] = invoker.bare if isinstance(invoker, GuardedCustomInvoker) else invoker
+    invoker_class = GuardedCustomInvoker
 
 
 class GuardedTools(list[Tool]):
