@@ -633,4 +633,5 @@ async def test_a_call_that_the_deadline_cancels_is_over() -> None:
         turn.call("pay", ARGS, id="c1")
     assert turn.report.outcomes["c1"].status == "timed_out"
     await asyncio.sleep(1)
+    await teller.rt.flush()
     assert begun(teller.store) == []

@@ -6,12 +6,13 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextvars import Context
 from typing import Any
 
 import pytest
 from tests.fakes import Scripted, Takes, virtual
 
-from failsoft import Runtime, Verified
+from failsoft import NothingDone, Runtime, Verified
 from failsoft.runtime.persistence import effect_ledger, process_identity
 from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.stores.memory import MemoryStore
@@ -29,6 +30,14 @@ class Asked:
         self.questions.append((arguments, key))
         assert fault.rule == "begun_before"
         return self.answer
+
+
+class Verifying:
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+
+    async def __call__(self, *_: Any) -> Verified:
+        return Verified(self.answers.pop(0))  # type: ignore[arg-type]
 
 
 async def crash(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, **options: Any) -> asyncio.Task[Any]:
@@ -153,6 +162,101 @@ def test_a_process_is_recognised() -> None:
         assert may_still_run({**here, "process": process}, "me", 1.1, 1.0) is None
 
 
+# --- a further replay ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_turn", [False, True], ids=["outside turns", "in turns"])
+@pytest.mark.parametrize("first", [Verified.happened("receipt"), Verified.none()], ids=["happened", "none"])
+@pytest.mark.parametrize("then", [Verified.happened("receipt"), Verified.none(), Verified.unknown()])
+def test_a_replay_that_ended_is_not_made_again_whatever_verify_says_then(
+    first: Verified, then: Verified, in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def call(rt: Runtime) -> Any:
+        if not in_turn:
+            return await rt.call("pay", {"amount": 4}, **CALL)
+        async with rt.turn(thread="chat") as turn:
+            return await turn.call("pay", {"amount": 4}, id="c1")
+
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        rt, pay = replay(store, Asked(first))
+        assert (await call(rt)).status == "succeeded"
+        paid = pay.attempts
+        for other in (rt, replay(store, Asked(then))[0], replay(store, Asked(then))[0]):
+            with check_driver():
+                outcome = await call(other)
+            assert (outcome.status, outcome.attempts) == ("succeeded", 0)
+            assert other.ledger.unknown() == []
+        assert outcome.value_known is (then.answer == "happened")
+        assert outcome.value == ("receipt" if outcome.value_known else None)
+        assert pay.attempts == paid
+        task.cancel()
+
+    run()
+
+
+def test_a_replay_that_ended_unknown_stops_further_ones_and_one_without_effect_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @virtual
+    async def run(error: Exception, ran: int, status: str) -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        rt = Runtime(store=store)
+        rt.add(Scripted(error), id="pay", verify=Verifying("none", "unknown"), retry={"max_attempts": 1})
+        assert (await rt.call("pay", {"amount": 4}, **CALL)).status == "failed"
+        other, pay = replay(store, Asked(Verified.unknown()))
+        outcome = await other.call("pay", {"amount": 4}, **CALL)
+        assert (pay.attempts, outcome.status) == (ran, status)
+        if not ran:
+            assert outcome.fault is not None
+            assert (outcome.fault.rule, outcome.fault.effect) == ("begun_before", "unknown")
+            (case,) = other.ledger.unknown()
+            other.ledger.resolve(case.id, "none")
+            assert (await other.call("pay", {"amount": 4}, **CALL)).value == "paid"
+        task.cancel()
+
+    run(ValueError("no receipt in the answer"), 0, "failed")
+    run(NothingDone("no money"), 1, "succeeded")
+
+
+def test_none_is_not_believed_about_a_call_that_ended_before_its_turn_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        monkeypatch.setattr(effect_ledger, "own_process", lambda: f"{process_identity._machine()}/{2**22 + 1}/1")
+        first = Runtime(store=store)
+        first.add(Scripted("paid"), id="pay", idempotent=False)
+        async with first.turn(thread="chat") as turn:
+            assert (await turn.call("pay", {"amount": 4}, id="c1")).value == "paid"
+            monkeypatch.setattr(effect_ledger, "own_process", own_process)
+            rt, pay = replay(store, Asked(Verified.none()))
+            replayed = rt.call("pay", {"amount": 4}, **CALL)
+            outcome = await asyncio.get_running_loop().create_task(replayed, context=Context())
+        assert (pay.attempts, outcome.status) == (0, "failed")
+        assert outcome.fault is not None
+        assert outcome.fault.reason.endswith("not verified: the earlier call ended, and not without effect")
+
+    run()
+
+
+def test_closing_dangling_calls_lets_a_replayed_call_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        rt, _ = replay(store, Asked(Verified.none()))
+        assert (await rt.call("pay", {"amount": 4}, **CALL)).value == "paid"
+        assert rt.threads["chat"].dangling == []
+        rt.threads["chat"].close_dangling()
+        assert (await rt.call("pay", {"amount": 4}, **CALL)).attempts == 1
+        task.cancel()
+
+    run()
+
+
 # --- fallbacks ----------------------------------------------------------------------------------------------------------
 
 
@@ -212,9 +316,8 @@ def test_a_replay_does_not_act_on_none_after_another_replay_has_acted_and_ended(
 
         slow, again = replay(store, answer_late)
         outcome = await slow.call("pay", {"amount": 4}, **CALL)
-        assert (pay.attempts, again.attempts, outcome.status) == (1, 0, "failed")
-        assert outcome.fault is not None
-        assert (outcome.fault.rule, outcome.fault.effect) == ("begun_before", "unknown")
+        assert (pay.attempts, again.attempts, outcome.status) == (1, 0, "succeeded")
+        assert (outcome.via, outcome.value_known) == ("ledger", False)
         task.cancel()
 
     run()

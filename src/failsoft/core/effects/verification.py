@@ -11,7 +11,7 @@ Rules
 - ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
 - An answer that is not a ``Verified``, or a made-up one, means ``unknown``.
 - ``none`` is about one tool. It is not believed about a whole call, whose fallback may have written, nor if it was read
-  from a part of the answer or by a fallback of the reading tool.
+  from a part of the answer or by a fallback of the reading tool, nor about a call that is known to have acted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ STILL_RUNS = "the attempt still runs"
 TASK_RUNS = "a task of the attempt may still act"
 ACTED_SINCE = "a task of the attempt may have acted meanwhile"
 NO_TIME = "the turn's time is up"
+ACTED_BEFORE = "the earlier call ended, and not without effect"
 OTHER_TOOL = "another tool may have done it in place of this one"
 ONLY_A_PART = "only a part of the answer was there"
 COMMAND_ENDS = 1.25  # seconds from SIGTERM until a command and all that it has started are certainly gone

@@ -11,10 +11,11 @@ Verdict = Literal["happened", "none"]  # an operator's answer to an open case
 
 
 class LedgerAnswer(NamedTuple):
-    """The value of a write that was resolved as happened."""
+    """The value of a write that was resolved as happened, or that a replay has made."""
 
     value: Any
     value_known: bool
+    by_replay: bool = False
 
 
 Recalled = LedgerAnswer | Literal["begun", "free"] | None  # of a write; "free": resolved as none; None: not known

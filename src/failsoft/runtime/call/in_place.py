@@ -108,7 +108,8 @@ def _check_begun(rt: InPlaceServices, call: Call, _: CheckBegun) -> BegunBefore:
     why = None if ledger is None else ledger.why_begun_may_run(call, longest)
     if why is None and not call.adopt_key((call.begun_record or {}).get("key")):
         why = "its key is not known"
-    return BegunBefore(why, rt.time.now(), None if call.turn is None else call.turn.left(), call.abandoned)
+    left = None if call.turn is None else call.turn.left()
+    return BegunBefore(why, rt.time.now(), left, call.abandoned, bool((call.begun_record or {}).get("acted")))
 
 
 def _ask_memory(rt: InPlaceServices, _: Call, step: AskMemory) -> str | None:

@@ -99,6 +99,7 @@ class BegunBefore(NamedTuple):
     now: float
     turn_left: float | None
     abandoned: bool
+    acted: bool  # it ended, and not without an effect
 
 
 class RecordWrite(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.effects.verification import can_verify, delay_verify, why_not_asked
+from failsoft.core.effects.verification import ACTED_BEFORE, can_verify, delay_verify, doubt_none, why_not_asked
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.outcome import Outcome
@@ -71,7 +71,7 @@ class WriteSteps(Recovery):
         answer = yield from self._wait_for(RecordWrite())
         call.waiting = False
         if isinstance(answer, LedgerAnswer):
-            return answer
+            return (yield from self._find_value(answer))
         if answer == "begun":
             return (yield from self._verify_begun())
         call.write_recorded = answer == "kept"
@@ -83,20 +83,10 @@ class WriteSteps(Recovery):
 
     def _verify_begun(self) -> Generator[Step, Any, LedgerAnswer | Verified | Fault | None]:
         """Ask ``verify`` about an earlier start of this write. None: it was not done, and this call may do it."""
-        call, tool, fault = self._call, self._candidate.tool, builtin_faults.begun_before()
-        if not can_verify(tool.options, fault, tool.safe_to_repeat):
+        call, fault = self._call, builtin_faults.begun_before()
+        verified = yield from self._ask_about_begun(fault)
+        if verified is None:
             return fault
-        before: BegunBefore = yield CheckBegun()
-        why = before.why or why_not_asked(
-            running=False,
-            turn_left=before.turn_left,
-            abandoned=before.abandoned,
-            delay=delay_verify(tool.options, is_command=tool.command is not None),
-        )
-        reply = yield from self._ask(
-            fault, VerifyReply(Verified.unknown(why or ""), before.now, before.turn_left, before.abandoned)
-        )
-        verified, self._now = reply.verified, reply.now
         if verified.answer == "unknown":
             return (
                 fault._replace(reason=f"{fault.reason}; not verified: {verified.reason}") if verified.reason else fault
@@ -113,6 +103,31 @@ class WriteSteps(Recovery):
             return fault
         call.write_recorded = True
         return None
+
+    def _ask_about_begun(self, fault: Fault) -> Generator[Step, Any, Verified | None]:
+        """Ask ``verify`` about an earlier start of this write; None if it cannot be asked."""
+        tool = self._candidate.tool
+        if not can_verify(tool.options, fault, tool.safe_to_repeat):
+            return None
+        before: BegunBefore = yield CheckBegun()
+        why = before.why or why_not_asked(
+            running=False,
+            turn_left=before.turn_left,
+            abandoned=before.abandoned,
+            delay=delay_verify(tool.options, is_command=tool.command is not None),
+        )
+        reply = yield from self._ask(
+            fault, VerifyReply(Verified.unknown(why or ""), before.now, before.turn_left, before.abandoned)
+        )
+        self._now = reply.now
+        return doubt_none(reply.verified, ACTED_BEFORE if before.acted else "")
+
+    def _find_value(self, known: LedgerAnswer) -> Generator[Step, Any, LedgerAnswer | Verified]:
+        """Ask ``verify`` for the value of a write that a replay has made: the ledger keeps no values of tools."""
+        if not known.by_replay:
+            return known
+        verified = yield from self._ask_about_begun(builtin_faults.begun_before())
+        return verified if verified is not None and verified.answer == "happened" and verified.value_known else known
 
     # -- writes that were begun before ---------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from failsoft.runtime.persistence.ledger_records import LedgerRecords, is_stale
 from failsoft.runtime.persistence.store_reads import submit, submit_blocking
+from failsoft.runtime.persistence.write_answers import is_freed, read_answer
 from failsoft.runtime.persistence.write_record import WriteRecord
 
 Start = Callable[[Callable[[], None]], WriteRecord]
@@ -86,4 +87,4 @@ def _prevents(found: Any, record: WriteRecord, now: float) -> bool:
     """True if a record of an earlier start prevents this one, or has its answer."""
     if not isinstance(found, dict) or found in (record.value, record.replaces):
         return False
-    return "resolved" in found or not is_stale(found, now)
+    return not is_freed(found) and (read_answer(found) is not None or not is_stale(found, now))

@@ -11,7 +11,7 @@ Rules
 - A call whose record is not confirmed runs without one, unless it finds an earlier start (``earlier_start``).
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
-  keeps its record.
+  keeps its record. A replay that ran, and is not known to have had no effect, keeps its record for ``DANGLES_FOR`` seconds.
 - A call that finds a record of the same write does not run, in any process, until the record is gone or resolved, for
   ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. A call with another id or
   other arguments is another write. A call that finds a record that was resolved as happened returns its value.
@@ -30,7 +30,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
-from failsoft.core.conversation.thread_state import mark
+from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
 from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.runtime.persistence.earlier_start import EarlierStarts
 from failsoft.runtime.persistence.ledger_records import (
@@ -42,12 +42,12 @@ from failsoft.runtime.persistence.ledger_records import (
     is_stale,
     make_case,
     place_of,
-    read_answer,
     read_place,
 )
 from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
-from failsoft.runtime.persistence.write_record import Answer, Change, Write, WriteRecord
+from failsoft.runtime.persistence.write_answers import is_freed, make_answer, read_answer
+from failsoft.runtime.persistence.write_record import Answer, Change, Places, Write, WriteRecord
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class EffectLedger:
         # Calls that have ended in open turns, by place: the turn, and the record if the effect is unknown.
         self._ended: dict[str, tuple[str, dict[str, Any] | None]] = {}
         # Places of records reported here: no longer unanswered, but they still prevent a replay.
-        self._reported: dict[str, None] = {}
+        self._reported = Places(MOST_REPORTED)
         self._running: dict[str, WriteRecord] = {}  # of calls that have not ended, by place
         self._over: deque[str] = deque()  # turns that have ended, and whose records have not
         self.renew_after_fork()
@@ -129,7 +129,7 @@ class EffectLedger:
             record.wake = wake
             ended = self._ended.pop(place, None)
             record.replaces = call.begun_record if replaces else None if ended is None else ended[1]
-            record.only_replaces = replaces
+            record.only_replaces = record.is_replay = replaces
             self._running.setdefault(place, record)
         if ended is not None and ended[1] is None:  # not a replay: its caller has the answer of the earlier call
             self._store.delete("pending", record.place)
@@ -153,12 +153,10 @@ class EffectLedger:
         if answer not in ("kept", "unknown"):
             call.write_record = None  # the record belongs to another call
             self._stop(record)
-        if answer == "begun":
             call.begun_record = record.found
+        if answer == "begun":
             with self._lock:
-                self._reported[record.place] = None
-                if len(self._reported) > MOST_REPORTED:
-                    del self._reported[next(iter(self._reported))]
+                self._reported.add(record.place)
             open_call = key_of(
                 call.tenant, call.thread, "call", record.found.get("turn", ""), call.caller_id or call.id
             )
@@ -174,10 +172,14 @@ class EffectLedger:
             return
         turn = call.turn
         self._stop(record)
-        if acted and record.answer == "kept" and turn is not None and not turn.over:
+        acted = acted and record.answer == "kept"
+        if acted and record.is_replay:
+            answer = {**make_answer(record.value, "happened"), "replayed": True}
+            self._store.put("pending", record.place, answer, ttl=DANGLES_FOR)
+        elif acted and turn is not None and not turn.over:
             with self._lock:
                 self._ended[record.place] = (turn.id, None)
-            self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=KEPT_FOR)
+            self._store.put("pending", record.place, {**record.value, "acted": True}, ttl=KEPT_FOR)
         else:
             self._drop(record)
 
@@ -205,10 +207,13 @@ class EffectLedger:
         if record is not None:
             self._stop(record)
             with self._lock:
-                record.dropped = record.answer != "kept"
                 kept = record.answer == "kept"
-                stays = {**value, "ended": True} if turn is not None and not turn.over else None
-                if kept and turn is not None and stays is not None:
+                record.dropped = not kept
+                in_turn = turn is not None and not turn.over
+                stays = {**value, "ended": True} if in_turn or record.is_replay else None
+                if kept and record.is_replay:
+                    self._reported.add(place)
+                elif kept and turn is not None and stays is not None:
                     self._ended[place] = (turn.id, stays)
             if kept:
                 change.changes = {**change.changes, place: (value, stays)}
@@ -285,9 +290,7 @@ class EffectLedger:
         These are writes of other processes, and writes of this process whose caller was cancelled.
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
-            with self._lock:
-                reported = place in self._reported
-            if not (reported or self.is_running(place, value) or self._prevents_nothing(value)):
+            if not (place in self._reported or self.is_running(place, value) or self._prevents_nothing(value)):
                 owner = read_place(place)
                 yield value["turn"], owner.call_id, owner.tool
 
@@ -301,9 +304,10 @@ class EffectLedger:
         """
         for place, value in self._store.find("pending", key_of(*key, "begun")):
             with self._lock:
-                reported = place in self._reported and place not in self._running
-                self._reported.pop(place, None)
-            if "resolved" not in value and (reported or (value["turn"], read_place(place).call_id) in calls):
+                reported = self._reported.discard(place) and place not in self._running
+            if value.get("replayed"):
+                self._store.delete("pending", place)
+            elif "resolved" not in value and (reported or (value["turn"], read_place(place).call_id) in calls):
                 self.records.keep_case(place, make_case(place, value, ended=self.records.wall()))
                 self._store.delete("pending", place)
 
@@ -393,10 +397,11 @@ class EffectLedger:
         if known is not None:
             return known
         stale = is_stale(found, self.records.wall())
-        if not stale and found != record.replaces:
+        record.is_replay |= is_freed(found)
+        if not stale and not record.is_replay and found != record.replaces:
             return "begun"
         changes: dict[str, tuple[Any, Any]] = {record.place: (found, record.value)}
-        if stale:  # the stale record stays as an open case
+        if stale and not record.is_replay:  # the stale record stays as an open case
             case = make_case(record.place, found)
             changes[case_key(record.place, entry_id(record.place, case))] = (None, case)
         try:

@@ -7,8 +7,9 @@ Rules
 - A write that ended with an unknown effect has a *case*, and so has every write that was resolved. A case has the id of
   its entry as the last part of its key.
 - The id of an entry is made from the record, so that it stays the same when the record becomes a case.
-- A case is resolved in one atomic change of place and case. The second attempt to resolve it gets an error.
-  ``happened`` keeps the place, and a call that finds it there returns the value; ``none`` frees the place.
+- A case is resolved in one atomic change of place and case. The second attempt to resolve it gets an error. The place keeps
+  the verdict: a call that finds ``happened`` there returns the value, and one that finds ``none`` runs, as a replay.
+- A replay that ran and may have acted leaves ``happened`` in its place, without a value.
 - Everything is kept for ``KEPT_FOR`` seconds. Before that, no open case disappears unless it is resolved.
 """
 
@@ -22,10 +23,11 @@ from urllib.parse import unquote
 from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
 from failsoft.core.model.errors import LedgerError
 from failsoft.core.model.json_values import plain
-from failsoft.core.model.ledger_entry import EffectState, LedgerAnswer, LedgerEntry, Recalled, Verdict
+from failsoft.core.model.ledger_entry import EffectState, LedgerEntry, Recalled, Verdict
 from failsoft.core.redact.sanitise import mask_id, sanitise
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.persistence.process_identity import may_still_run
+from failsoft.runtime.persistence.write_answers import is_freed, make_answer, read_answer
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
@@ -226,6 +228,8 @@ class LedgerRecords:
         """Return what is known of a write that is not going to run now. Reads the store, so it may block."""
         found = self.store.get("pending", place)
         if found is not None:
+            if is_freed(found):
+                return "free"
             return read_answer(found) or (None if is_stale(found, self.wall()) else "begun")
         owner = read_place(place)
         cases = self.store.find("pending", key_of(owner.tenant, owner.thread, "case"))
@@ -267,13 +271,10 @@ class LedgerRecords:
             **opened,
             "state": verdict, "value": value, "value_known": value_known, "resolved": at, "by": by,
         }  # fmt: skip
-        answer: dict[str, Any] = {
-            **{name: closed[name] for name in ("run", "turn", "at", "n") if name in closed},
-            "resolved": verdict, "value": value, "value_known": value_known,
-        }  # fmt: skip
+        answer = make_answer(closed, verdict, value, value_known=value_known)
         changes: dict[str, tuple[Any, Any]] = {case_key(place, entry.id): (case, closed)}
         if mine or found is None:  # else the same call was made again, and the record is of that call
-            changes[place] = (found, answer if verdict == "happened" else None)
+            changes[place] = (found, answer if mine or verdict == "happened" else None)
         self._swap(entry, changes)
         made = _read_entry(case_key(place, entry.id), closed, None)
         assert made is not None
@@ -307,13 +308,6 @@ def already(entry: LedgerEntry) -> LedgerError:
     """Make the error for a case that is closed."""
     by = "" if entry.resolved_by is None else f" by {entry.resolved_by}"
     return LedgerError(f"{entry.id} was resolved before{by}: {entry.state}", "resolved")
-
-
-def read_answer(record: Mapping[str, Any]) -> LedgerAnswer | None:
-    """Return the value in the record of a write that was resolved as happened; None if it is not such a record."""
-    if record.get("resolved") != "happened":
-        return None
-    return LedgerAnswer(record.get("value"), bool(record.get("value_known")))
 
 
 def is_json(value: Any) -> bool:

@@ -81,6 +81,8 @@ def may_still_run(record: Mapping[str, Any], run: str, now: float, longest: floa
     """
     if not record:
         return NO_RECORD
+    if "resolved" in record:
+        return None
     if record.get("run") == run:
         return HERE
     machine, _, process = str(record.get("process", "")).partition("/")

@@ -43,10 +43,33 @@ class Write(RecordedCall, Protocol):
     def sent_key(self, new_key: Callable[[], str]) -> str | None: ...
 
 
+class Places:
+    """A set of places, of which the oldest are dropped when there are too many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._places: dict[str, None] = {}
+
+    def __contains__(self, place: str) -> bool:
+        return place in self._places
+
+    def add(self, place: str) -> None:
+        """Add a place."""
+        self._places[place] = None
+        if len(self._places) > self._most:
+            self._places.pop(next(iter(self._places)), None)
+
+    def discard(self, place: str) -> bool:
+        """Remove a place; True if it was there."""
+        return self._places.pop(place, False) is None
+
+
 class WriteRecord:
     """A record on its way into the store, and the store's answer."""
 
-    __slots__ = ("answer", "dropped", "earlier", "found", "only_replaces", "place", "replaces", "value", "wake")
+    __slots__ = (
+        "answer", "dropped", "earlier", "found", "is_replay", "only_replaces", "place", "replaces", "value", "wake",
+    )  # fmt: skip
 
     def __init__(self, place: str, value: dict[str, Any]) -> None:
         self.place = place
@@ -58,6 +81,7 @@ class WriteRecord:
             None  # an earlier record of the same write that need not prevent this one
         )
         self.only_replaces = False  # it is not kept if that record is gone: another call has dealt with it
+        self.is_replay = False  # the same write was begun before, and had not been made then
         self.dropped = False  # its call has ended or was refused: the record is no longer needed
         self.wake: Callable[[], None] = nothing  # called when there is an answer
 

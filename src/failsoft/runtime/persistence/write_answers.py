@@ -1,0 +1,28 @@
+"""What became of a write, as its record says: resolved as happened or none, by an operator or by a replay that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from failsoft.core.model.ledger_entry import LedgerAnswer, Verdict
+
+
+def make_answer(
+    record: Mapping[str, Any], verdict: Verdict, value: Any = None, *, value_known: bool = False
+) -> dict[str, Any]:
+    """Make the record that takes the place of a write's own once it is known what became of the write."""
+    kept = {name: record[name] for name in ("run", "turn", "at", "n", "key") if name in record}
+    return {**kept, "resolved": verdict, "value": value, "value_known": value_known}
+
+
+def is_freed(record: Mapping[str, Any]) -> bool:
+    """True if the record is of a write that was resolved as none: it may run."""
+    return record.get("resolved") == "none"
+
+
+def read_answer(record: Mapping[str, Any]) -> LedgerAnswer | None:
+    """Return the value in the record of a write that has happened; None if it is not such a record."""
+    if record.get("resolved") != "happened":
+        return None
+    return LedgerAnswer(record.get("value"), bool(record.get("value_known")), bool(record.get("replayed")))
