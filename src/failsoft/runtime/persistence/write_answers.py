@@ -1,4 +1,4 @@
-"""What became of a write, as its record says: resolved as happened or none, by an operator or by a replay that ran."""
+"""The answers of the ledger: records of writes that were resolved as happened or none, or made by a replay."""
 
 from __future__ import annotations
 
