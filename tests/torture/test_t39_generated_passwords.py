@@ -178,6 +178,38 @@ def test_t39_99_of_100_generated_passwords_are_masked_without_a_name(carrier: st
     assert len(seen) <= 0.01 * len(passwords) + 1, seen
 
 
+# What gives a password away here is its name or its place, whatever it is made of.
+PLACES: dict[str, Callable[[str], str]] = {
+    "value before its name": lambda p: json.dumps([{"value": p, "name": "DB_PASSWORD"}, {"value": "b", "name": "A"}]),
+    "variable with a default": lambda p: f'variable "db_password" {{\n  type = string\n  default = "{p}"\n}}',
+    "SQL with a plugin": lambda p: f"CREATE USER 'a'@'%' IDENTIFIED WITH caching_sha2_password BY '{p}'",
+    "Dockerfile": lambda p: f"FROM x\nENV DB_PASSWORD {p}\nRUN y",
+    "fish": lambda p: f"set -gx DB_PASSWORD {p}",
+    "csh": lambda p: f"setenv API_TOKEN {p}",
+    "arguments of docker login": lambda p: (
+        f"{['docker', 'login', '-u', 'a', '-p', p, 'registry.example.com']!r} failed"
+    ),
+    "list of headers": lambda p: f"Headers([('host', 'x'), ('x-api-key', {p!r}), ('accept', '*/*')])",
+    "list of headers in bytes": lambda p: f"[(b'host', b'x'), (b'x-api-key', {p.encode()!r})]",
+    "ODBC in braces": lambda p: f"Driver={{PostgreSQL}};Server=db;Uid=app;Pwd={{{p}}};",
+    "fields without quotes": lambda p: f"auth failed user:app password:{p} ip:10.0.0.1",
+}
+PLAIN = (
+    "hoTGvNvQsBeRjWlz",
+    "VCimUjxKLinqVpLY",
+    "L3JDzedO1blutZpsE6sNd",
+    "correct-horse-battery-staple",
+    "purple_planet_garden",
+)
+
+
+@pytest.mark.parametrize("password", PLAIN)
+@pytest.mark.parametrize("place", PLACES)
+def test_t39_no_password_of_letters_survives_where_its_place_gives_it_away(place: str, password: str) -> None:
+    text = PLACES[place](password)
+    assert sanitise(text) == text.replace(password, "[redacted]")
+
+
 HARD = (  # a mixed quote and comma, words of letters and a dash, letters that end in a sign
     "(M^Bu#]ga1wOu',\"=mu<wlAd|^JB8",
     "(M^Bu#]ga1wOu\",'=mu<wlAd|^JB8",

@@ -233,6 +233,41 @@ def test_a_token_that_was_wrapped_does_not_survive(name: str) -> None:
         assert not survivors(sanitise(f"the key is\n{wrapped}\nand it is wrong"), secret)
 
 
+@pytest.mark.parametrize("name", ["GitHub personal", "OpenAI project", "Stripe secret", "Anthropic", "GitLab", "JWT"])
+@pytest.mark.parametrize("before", [12, 20, 30])
+def test_a_token_that_was_wrapped_within_a_sentence_does_not_survive(name: str, before: int) -> None:
+    text, secret = BARE[name]
+    for wrap in ("\n", "\n    ", "\\\n", "\r\n", "\n> "):
+        wrapped = text[:before] + wrap + text[before:]
+        for sentence in (f"the key {wrapped} is wrong", f"bad key ({wrapped}).", f'key="{wrapped}", x=1'):
+            assert not survivors(sanitise(sentence), secret)
+
+
+def test_a_value_that_was_wrapped_is_masked_to_its_end() -> None:
+    value = "kX9m2Lp8QzR4tY7w\nB3nV6cJ1hG5fD0sAa\nQ8wE2rT6yU1i"
+    assert (
+        sanitise(f"aws_secret_access_key = {value}\nregion = eu") == f"aws_secret_access_key = {REDACTED}\nregion = eu"
+    )
+    masked = sanitise(json.dumps({"api_key": value}))
+    assert not any(survivors(masked, piece) for piece in value.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DEBUG=1",
+        "2026-01-02T03:04:05Z started",
+        "20260102 started",
+        "IsLastStep = 3",
+        "utf8 is set",
+        "request_id req_1",
+        "db2:",
+    ],
+)
+def test_the_line_after_a_secret_is_kept(line: str) -> None:
+    assert sanitise(f"API_KEY=kX9m2Lp8QzR4tY7w\n{line}") == f"API_KEY={REDACTED}\n{line}"
+
+
 def test_the_same_secret_twice() -> None:
     text, _ = BARE["GitHub personal"]
     assert sanitise(f"{text} {text},{text}: {text}") == f"{REDACTED} {REDACTED},{REDACTED}: {REDACTED}"

@@ -12,6 +12,7 @@ Rules
   Surrogates are joined or replaced.
 - Secrets become ``[redacted]``. They are recognised by their format (``core.redact.secret_formats``) or by the name that
   they are assigned to (``core.redact.secret_names``). Scheme, user, host and key name stay readable.
+- A secret is followed over the ends of its lines (``core.redact.wrapped``).
 - Escaped text is decoded and searched as well (``core.redact.escapes``).
 - Sanitising is idempotent: masking is repeated until nothing changes.
 
@@ -46,11 +47,12 @@ from failsoft.core.redact.secret_formats import (
 )
 from failsoft.core.redact.secret_names import find_named
 from failsoft.core.redact.spoken import find_in_sentences, find_near_topics
+from failsoft.core.redact.wrapped import find_wrapped
 
 LIMIT = 8192
 MORE = "…"
 
-_ROUNDS = 4  # two suffice in practice: one masks, one finds nothing more
+_ROUNDS = 3  # two suffice in practice: one masks, one finds nothing more
 _TAIL = 96  # every pattern recognises its secret within this many characters
 _TALK = (
     *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
@@ -295,7 +297,9 @@ def _find_secrets(text: str) -> list[tuple[int, int]]:
             found += _BLOCKS.find(long) if _BLOCK.search(long) else []
             found += _WORDS.find(long) if _RUN.match(long) else []
     spans = [span for form in found for span in form.find(text)] if found else []
-    return spans + find_named(text) + find_in_sentences(text) if hinted else spans
+    if hinted:
+        spans = spans + find_named(text) + find_in_sentences(text)
+    return spans + find_wrapped(text, spans, _TOKENS) if "\n" in text else spans
 
 
 def _is_hinted(low: str) -> bool:

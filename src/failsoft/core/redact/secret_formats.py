@@ -281,6 +281,7 @@ _REST = r"(?:[^\s\"']|[\"'](?![)\]},;:.]{0,4}(?:\s|\Z)|,\s[\"']|(?<='),'|(?<=\")
 _KEYS = r"(?:api|access|account|auth|encryption|master|private|secret|session|shared|signing|storage)[ _-]?key"
 _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
+_CAPITAL_NAMES = r"PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|[A-Z]_KEY|APIKEY"
 
 # Markers of shapes are searched in the lowered text, with all white space as blanks and one more blank in front.
 SHAPES = (
@@ -362,7 +363,20 @@ SHAPES = (
         .replace("_AMONG", r"[\"']?,?\s(?:[^\n;|&]{0,200}?[\s\"'])??")
         .replace("_TO", r"(?:[ \t]|[\"'],\s?)[\"']?"),
         (
-            *("mysql", "mariadb", "sshpass", "7z", "redis-cli", "valkey-cli", "ldap", "sqlcmd", "mongo", "login -"),
+            *(
+                "mysql",
+                "mariadb",
+                "sshpass",
+                "7z",
+                "redis-cli",
+                "valkey-cli",
+                "ldap",
+                "sqlcmd",
+                "mongo",
+                "login -",
+                'login", ',
+                "login', ",
+            ),
             *("openssl", "zip", "htpasswd", "rabbitmqctl"),
         ),
     ),
@@ -400,11 +414,32 @@ SHAPES = (
     ),
     Format("Amazon login", ("|",), r"(\bAtz[ar]\|)(?=[\w-]{0,40}\d)[\w-]{36,}", ("atz",)),
     Format("private part of a JWK", ("kty",), r"([\"'](?:d|k|p|q|dp|dq|qi)[\"']\s?:\s?[\"'])[\w-]{20,}"),
+    Format(
+        "variable of a Dockerfile or a shell",
+        ("pass", "pwd", "secret", "token", "key"),
+        rf"((?:\bENV|\bsetenv|\bset -[a-zA-Z]{{1,4}})[ \t]{{1,8}}[A-Z][A-Z\d_]{{0,40}}?(?:{_CAPITAL_NAMES})[ \t]{{1,8}}[\"']?)"
+        r"(?=\S{6})(?!\[redacted\]|\$)" + _REST,
+        ("env ", "set -", "setenv "),
+    ),
+    Format(
+        "default of a variable",
+        _NAMES_HAVE,
+        rf"(?i)(\bvariable\s{{1,4}}[\"'][\w-]{{0,40}}?(?:{_NAMES})[\"']\s{{0,4}}\{{[^{{}}]{{0,400}}?\bdefault\s{{0,20}}=\s{{0,4}}\")"
+        r"(?!\[redacted\])(?:[^\"\\\n]|\\[^\n])+",
+        ("variable ",),
+    ),
+    Format(
+        "value before its name",
+        _NAMES_HAVE,
+        r"(?i)([\"']value[\"']\s{0,4}:\s{0,4}([\"']))(?!\[redacted\])(?:(?!\2)[^\n\\]|\\[^\n]){1,400}+"
+        rf"(?=\2,\s{{0,20}}[\"'](?:name|key)[\"']\s{{0,4}}:\s{{0,4}}[\"'][\w.-]{{0,60}}?(?:{_NAMES})[\"'])",
+        ('value"', "value'"),
+    ),
     Format("netrc", ("login",), r"(?i)(login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8})(?!\[redacted\])\S+", ("password",)),
     Format(
         "SQL",
         ("identified",),
-        r"(?i)((?:user|role|grant)\b[^\n;]{0,80}?\sidentified\s{1,8}(?:\w{1,10}\s{1,8}){0,2}by\s{1,8}(['\"]))(?:(?!\2)[^\n]|\2\2)+",
+        r"(?i)((?:user|role|grant)\b[^\n;]{0,80}?\sidentified\s{1,8}(?:[\w'\"]{1,40}\s{1,8}){0,2}by\s{1,8}(['\"]))(?:(?!\2)[^\n]|\2\2)+",
     ),
     Format(
         "XML element",

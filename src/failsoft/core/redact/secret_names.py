@@ -121,7 +121,7 @@ _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|c
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
 _BARE = rf"(?x) \S {_PART}*+"
-_MOST_NAMES = 300  # of secrets, in one text; everything after them is masked
+_MOST_NAMES = 200  # of secrets, in one text; everything after them is masked
 _JUDGED = 400  # characters of a value that are judged
 # what an unquoted value that begins with a sign may be instead of a secret
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
@@ -146,7 +146,9 @@ _CLOSING = "\\.,:;)]}>|"  # not part of an unquoted value if at its end
 _PATH = r"\s?/[\w./~-]*+(?![^\s,;:)\"'])"
 _ODD_SIGN = r"[!#$%&*+/:;<=>?@\\^`|~{}]"
 _PLACE = r"[\w .:$-]*"
-_PLAIN_WORD = r"[A-Z]?[a-z'’-]+|[A-Z]+"
+_ITEM_BEGINS = r"[\[,]\s?[(\[]b?[\"'][\w.-]{0,24}\Z"
+_ITEM_ENDS = r"b?([\"'])(?:(?!\1)[^\s\\]|\\\S){8,200}+\1[)\]](?:,\s?[(\[]|[)\]])"
+_PLAIN_WORD = r"[A-Z]?[a-z'’]+(?:-[a-z'’]*)?|[A-Z]+"
 
 
 class _Name(NamedTuple):
@@ -156,6 +158,7 @@ class _Name(NamedTuple):
     password: bool
     quoted: bool
     query: bool
+    field: bool  # of a list of fields with semicolons
     strong: bool  # the name may be any key: the value is a secret only if it can be nothing else
 
 
@@ -201,7 +204,8 @@ def find_named(text: str) -> list[tuple[int, int]]:
         if not said and "name=" not in before and named["spoken"] is None:
             continue  # an empty line that does not belong to a part of a form
         spoken = named["spoken"] is not None or said == "|"
-        sign = _Sign(pair=named["pair"] is not None, colon=said in {":", "->", "|"}, spoken=spoken)
+        pair = named["pair"] is not None and not _is_item(text, named)
+        sign = _Sign(pair=pair, colon=said in {":", "->", "|"}, spoken=spoken)
         name = _read_name(before, sign)
         if name is None:
             continue
@@ -213,6 +217,15 @@ def find_named(text: str) -> list[tuple[int, int]]:
             spans.append(span)
             done = span[1]
     return spans
+
+
+def _is_item(text: str, named: re.Match[str]) -> bool:
+    """True if a pair is one of a list of pairs, as in ``[("Host", "…"), ("X-Api-Key", "…")]``: a name and its value."""
+    start = max(named.start() - _BEFORE, 0)
+    return (
+        compiled(_ITEM_BEGINS).search(text, start, named.start()) is not None
+        and compiled(_ITEM_ENDS).match(text, named.end()) is not None
+    )
 
 
 def _lower(text: str) -> str:
@@ -250,7 +263,8 @@ def _read_name(before: str, sign: _Sign) -> _Name | None:
     strong = not (sure or maybe) and last.endswith("key") and other not in _NOT_OF_A_KEY
     password = last.startswith(("passw", "passph", "pwd"))
     known = sure or maybe or strong or (query and last in _IN_QUERY)
-    return _Name(sure, password, quoted, query, strong) if known else None
+    field = name.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ _").endswith(";")
+    return _Name(sure, password, quoted, query, field, strong) if known else None
 
 
 def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple[int, int] | None:
@@ -272,7 +286,8 @@ def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple
         raw = _find_bare(values, found.start("braced") - 1, name, sign)
         if raw is not None and raw[1] > found.end():
             return raw
-        return found.span("braced") if name.sure and not placeholder else None
+        field = name.field and text[found.end() : found.end() + 1] in {"", ";"}  # "Uid=app;Pwd={…};"
+        return found.span("braced") if name.sure and (field or not placeholder) else None
     return _find_bare(values, found.start("bare"), name, sign)
 
 

@@ -147,7 +147,7 @@ def stands_out(value: str) -> bool:
         return False
     value = compiled(_TAGS).sub("", value)
     core = value.strip(_EDGES)
-    if len(value) < _LEAST or not (_is_mixed(core) or _is_shuffled(core)) or compiled(r"\s").search(core):
+    if len(value) < _LEAST or not (_is_mixed(core) or is_shuffled(core)) or compiled(r"\s").search(core):
         return False
     return not (compiled(_WRITTEN).match(core) or is_wordy(core))
 
@@ -165,7 +165,7 @@ def _is_mixed(value: str) -> bool:
     return kinds > 1
 
 
-def _is_shuffled(core: str) -> bool:
+def is_shuffled(core: str) -> bool:
     """True if a value of letters changes between capitals and small letters too often for words."""
     return len(core) >= _LEAST and 3 * _count_turns(core) > len(core)
 
