@@ -1,13 +1,13 @@
 """Decisions as pure functions: no clock, no randomness, no I/O, no third-party module.
 
-Everything failsoft decides is here and can be tested without running a tool. Imports nothing else of failsoft. Import
+All decisions of failsoft are here, and can be tested without running a tool. Imports nothing else of failsoft. Import
 contracts in pyproject.toml keep it pure and its packages in layers; ``tests/core`` mirrors it.
 
 Rules
 -----
 - This file joins two layers: an ``Outcome`` (``model``) that was made without an explanation gets it from ``explain``,
-  which is above it. Python runs this file before any module of the package, so that holds wherever an outcome comes
-  from, a pickle included.
+  which is above it. Python runs this file before any module of the package, so this works for every outcome, even one
+  from a pickle.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()  # whose default executor is a _Router, or the user's own
+_LOOPS: WeakSet[asyncio.AbstractEventLoop] = WeakSet()  # loops whose default executor is a _Router, or set by the user
 _ASYNCIO = "asyncio"  # the thread name prefix of asyncio's own default executor
 
 
@@ -27,7 +27,7 @@ def executor_of(runtime: Runtime) -> DaemonExecutor:
 
 
 def use_daemon_threads(runtime: Runtime) -> None:
-    """Have blocking tools of a framework run in daemon threads, where the framework hands them to the running loop.
+    """Run a framework's blocking tools in daemon threads if the framework hands them to the running loop.
 
     Frameworks use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed
     and when the program ends. From now on it runs framework tools on daemon threads, and everything else as before. An

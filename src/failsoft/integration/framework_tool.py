@@ -59,7 +59,7 @@ __all__ = [
 def asked_for(
     guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
 ) -> Iterator[AskedFor]:
-    """Let a guarded function that a framework runs know which call of the model it is.
+    """Tell a guarded function that a framework runs which call of the model it is.
 
     The call then has that id and thread, and an undeclared tool counts as a write. ``turn`` finds the agent's
     run. Afterwards ``valueless`` has the outcome if the call has succeeded and its value is lost.

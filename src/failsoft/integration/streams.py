@@ -1,4 +1,4 @@
-"""Streaming tools for models: a model reads a stream only when it is complete, so the whole stream is one attempt."""
+"""Streaming tools for models. A model reads a stream only when it is complete, so the whole stream is one attempt."""
 
 from __future__ import annotations
 

@@ -2,15 +2,16 @@
 
 Rules
 -----
-- Every consumer has its own daemon thread and bounded queue: one that hangs does not delay the others.
+- Every consumer has its own daemon thread and bounded queue: a consumer that hangs does not delay the others.
 - Calls do not wait for a consumer unless it was added with ``wait``. Then a consumer that keeps up sees an event before
   the call that caused it continues. If the consumer itself works for most of ``patience`` seconds, calls stop waiting for it.
-  A machine too busy to run the consumer does not count against it: a call waits longer then, ``ROUNDS`` times at most.
+  If the machine is too busy to run the consumer, a call waits longer: ``ROUNDS`` times at most.
 - A delivery thread never waits for a consumer, so consumers may make calls.
 - The first exception of a consumer is logged, sanitised; all are counted. The consumer stays.
 - When a queue is full, its oldest batches are dropped and counted; the first loss is reported to ``on_drop``.
-- A consumer with ``ask`` is woken when ``LOT`` events are queued or half of the queue is full, when a caller waits for it, and every ``idle``
-  seconds, when it asks for more. Each wake-up takes the interpreter from the calls.
+- A consumer with ``ask`` is woken when ``LOT`` events are queued, when half of the queue is full, and when a caller
+  waits for it. Every ``idle`` seconds it asks for more events. Wake-ups are rare because each takes the interpreter
+  from the calls.
 - With ``together`` a consumer gets a list of all batches that are queued when it is woken, up to ``LOT`` events.
 - Locks are entered with ``with`` on the lock itself: a signal can interrupt the ``__enter__`` of a Condition, not that
   of a lock.
@@ -30,7 +31,7 @@ from typing import Any
 from failsoft.observe.exception_text import exception_text
 
 PATIENCE = 0.05
-ROUNDS = 20  # of patience, while the machine is too busy to run the consumer
+ROUNDS = 20  # times ``patience``, while the machine is too busy to run the consumer
 CAPACITY = 100_000
 IDLE = 0.5
 LOT = 16_384  # events: half a megabyte of plain successes, about fifteen of failures
@@ -75,7 +76,7 @@ class Delivery:
         self._idle = idle
         self._queue: deque[tuple[Any, int, int]] = deque()  # batches, the events in each, and the batch's number
         self._renew_lock()
-        self._given = self._taken = self._wanted = 0  # the last batch that was queued, finished, due
+        self._given = self._taken = self._wanted = 0  # numbers of the last batch that was queued, finished, due
         self._size = 0  # events in the queue
         self._worked = 0.0  # seconds spent on finished batches
         self._began: float | None = None  # when the current batch was started
@@ -129,7 +130,7 @@ class Delivery:
         return lost
 
     def wait(self) -> None:
-        """Wait until a consumer that keeps up has finished every batch so far; return at once if none waits for it."""
+        """Wait until a consumer that keeps up has finished every batch so far; return at once if calls do not wait for it."""
         if not self._wait or self._taken >= self._given or isinstance(threading.current_thread(), _DeliveryThread):
             return
         patience = PATIENCE if self._patience is None else self._patience
@@ -241,7 +242,7 @@ class Delivery:
         wait = None if self._ask is None else idle
         while True:
             with self._lock:
-                if self._thread is not threading.current_thread():  # an interrupt kept it from being known
+                if self._thread is not threading.current_thread():  # an interrupt prevented its registration
                     return
                 self._changed.wait_for(self._is_due, wait)
                 if not self._queue and self._closed:
@@ -281,7 +282,7 @@ class Delivery:
         """Run user code: count its exceptions, and log the first."""
         try:
             use()
-        except BaseException as error:  # also an exit: it would end this thread only, and with it the delivery
+        except BaseException as error:  # also SystemExit: it would end only this thread, and the delivery with it
             self.failed += 1
             if self.failed == 1:
                 self._complain(error)

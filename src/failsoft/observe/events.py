@@ -25,7 +25,7 @@ from failsoft.observe.success_runs import iso
 CALL_SUCCEEDED = "CallSucceeded"
 CALL_FAILED = "CallFailed"
 CALL_REFUSED = "CallRefused"  # not run: circuit open, tool unavailable, queue full
-CALL_HELD = "CallHeld"  # waits for the time that the service has named, or for its rate limit
+CALL_HELD = "CallHeld"  # waits as long as the service has asked, or for its rate limit
 CALL_RUNNING = "CallRunning"  # once, when a call has been running for a second
 CALL_CANCELLED = "CallCancelled"  # by its caller
 CALL_SKIPPED = "CallSkipped"  # a dependency failed, or the turn was over
@@ -56,7 +56,8 @@ OFFER_CLEARED = "OfferCleared"  # a permanent failure: there is nothing to retry
 EXPLAIN_FAILED = "ExplainFailed"  # the user's explain function failed or was slow: the built-in text is used
 INTERNAL_ERROR = "InternalError"  # a contract bug, with the data to find it
 HANDLER_FAILED = "HandlerFailed"  # a custom Error Handler failed, was slow or was not usable: the built-in one decided
-REMOTE_DECISION = "RemoteDecision"  # the daemon has decided for a runtime elsewhere, which records its own events
+# The daemon has decided for a runtime in another process, which records its own events
+REMOTE_DECISION = "RemoteDecision"
 OPERATOR_ACTED = "OperatorActed"  # a request to the daemon has changed its state
 EVENTS_DROPPED = "EventsDropped"  # a subscriber or sink is too slow; once for each
 TURN_STARTED = "TurnStarted"
@@ -80,7 +81,7 @@ class Event(NamedTuple):
 
     @property
     def message(self) -> str | None:
-        """The event in a sentence; None if the type says it all."""
+        """The event in a sentence; None if the type says everything."""
         text = self.fields.get("message")
         return text if isinstance(text, str) else None
 

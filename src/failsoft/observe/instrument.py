@@ -4,7 +4,7 @@ Rules
 -----
 - A hook returns a context manager, or None. It is entered where the code that it surrounds runs: same task, OS thread and
   context. A context variable that it sets is seen by the tool, and a span that it makes is the parent of the tool's spans.
-- Hooks of several instruments are entered in order and left in reverse order.
+- Hooks of several instruments are entered in order and exited in reverse order.
 - ``__exit__`` gets the exception that ended the attempt, the call or the turn, or None. Its answer is ignored.
 - An instrument that raises never affects a call. Its first exception is logged; it stays in use.
 - Tools leave the fast path while there is an instrument. Without one, nothing here runs.
@@ -40,7 +40,7 @@ OPENERS_PATH = f"{__name__}:OPENERS"
 
 
 def carried() -> Mapping[str, str]:
-    """In a tool that runs in a worker process: what the instruments of its caller sent along (``Instrument.carrier``)."""
+    """Return what the caller's instruments sent to this worker process (``Instrument.carrier``). For code in a tool."""
     return CARRIED.get() or {}
 
 
@@ -58,7 +58,7 @@ class TurnInfo:
         self.tenant = tenant  # the customer
         self.surrounds = surrounds  # False for a run of an agent framework: calls do not see its context
         self.report: Any = None  # the TurnReport, once the turn has ended; None for a run of an agent framework
-        self.ended: float | None = None  # seconds since 1970, if the hook is left later than that
+        self.ended: float | None = None  # seconds since 1970, if the hook is exited later
         self.notes: dict[object, Any] = {}  # for instruments, each under itself as the key
 
 
@@ -100,7 +100,8 @@ class CallInfo:
         self.tenant = tenant  # the customer
         self.arguments = arguments  # as given by name; may hold secrets
         self.outcome: Any = None  # the Outcome, once the call has ended
-        self.notes: dict[object, Any] = {}  # for instruments, each under itself as the key; attempts share them
+        # For instruments, shared by all attempts; each instrument uses itself as the key
+        self.notes: dict[object, Any] = {}
 
     @property
     def description(self) -> str:
@@ -125,7 +126,8 @@ class Instrument:
     opener: str | None = None
     """``module:function``, called in a worker process with what ``carrier`` returned, in the context of the tool."""
 
-    _destination: object = None  # where it records; a second one for the same place would record everything twice
+    # Where it records: two instruments with the same destination would record everything twice
+    _destination: object = None
 
     def turn(self, turn: TurnInfo) -> Manager | None:
         """Surround the body of ``async with rt.turn()``, and the calls that are submitted in it.
@@ -143,13 +145,16 @@ class Instrument:
         """
 
     def item(self, call: CallInfo, number: int) -> Manager | None:
-        """Surround a further item of a stream. The first one ended the attempt; the reader may take the others later."""
+        """Surround an item of a stream after the first.
+
+        The first item ends the attempt; the reader may take the others later.
+        """
 
     def abandoned(self, call: CallInfo, number: int) -> None:
-        """Learn that an attempt goes on although its call does not wait for it any more."""
+        """Called when an attempt is abandoned: it continues, but its call no longer waits for it."""
 
     def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Learn what happens to a call; ``call.candidate`` is the tool that the event is about.
+        """Called with every event of a call; ``call.candidate`` is the tool that the event is about.
 
         With ``CallLeft`` the call's turn has ended without it. ``call.outcome`` says so, and the call may go on for long.
         """
@@ -180,12 +185,12 @@ class Entered:
         self._managers: list[tuple[Instrument, Manager]] = []
 
     def add(self, instrument: Instrument, manager: Manager) -> None:
-        """Enter one more."""
+        """Enter another context manager."""
         manager.__enter__()
         self._managers.append((instrument, manager))
 
     def exit(self, error: BaseException | None = None) -> None:
-        """Leave all, the last one first."""
+        """Exit all, the last one first."""
         kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
         while self._managers:
             instrument, manager = self._managers.pop()
@@ -202,13 +207,15 @@ class Instruments:
     def __init__(self, each: tuple[Instrument, ...], before: Instruments | None = None) -> None:
         self.each = each
         self.openers = tuple(one.opener for one in each if one.opener is not None)
-        self._failed: set[int] = set() if before is None else before._failed  # whose failure has been logged
+        self._failed: set[int] = (
+            set() if before is None else before._failed
+        )  # instruments whose failure has been logged
         self._ended: deque[RunSpan] = (
             deque() if before is None else before._ended
         )  # runs that the garbage collector ended
 
     def replaced(self, each: tuple[Instrument, ...]) -> Instruments | None:
-        """The same with other instruments; None if there are none."""
+        """Return a copy with other instruments; None if there are none."""
         return Instruments(each, self) if each else None
 
     def turn(self, turn: TurnInfo) -> Entered:
@@ -217,17 +224,17 @@ class Instruments:
         return self._enter(lambda instrument: instrument.turn(turn))
 
     def exit_later(self, run: RunSpan) -> None:
-        """Leave the hooks of a run soon. Takes no lock: the caller may be a finaliser."""
+        """Exit the hooks of a run soon. Takes no lock: the caller may be a finaliser."""
         self._ended.append(run)
 
     def exit_ended(self) -> None:
-        """Leave the hooks of runs that a finaliser has ended."""
+        """Exit the hooks of runs that a finaliser has ended."""
         with suppress(IndexError):  # another OS thread may take the last one
             while self._ended:
                 self._ended.popleft().exit()
 
     def event(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Tell all what happens to a call."""
+        """Pass an event of a call to all instruments."""
         for instrument in self.each:
             try:
                 instrument.event(call, event_type, fields)
@@ -253,7 +260,7 @@ class Instruments:
         return self._enter(lambda instrument: instrument.verify(call))
 
     def abandoned(self, call: CallInfo, number: int) -> None:
-        """Tell all that an attempt goes on by itself."""
+        """Tell all instruments that an attempt was abandoned."""
         for instrument in self.each:
             try:
                 instrument.abandoned(call, number)
@@ -261,7 +268,7 @@ class Instruments:
                 self.report(instrument, failure)
 
     def carrier(self, call: CallInfo, number: int) -> dict[str, str]:
-        """Collect what an attempt takes along to another process; anything but text is left out."""
+        """Collect the data that an attempt takes to another process; anything but text is dropped."""
         found: dict[str, str] = {}
         for instrument in self.each:
             try:
@@ -304,14 +311,14 @@ class RunSpan:
         self._entered = self._context.run(instruments.turn, info)
 
     def exit(self) -> None:
-        """Leave the hooks."""
+        """Exit the hooks."""
         try:
             self._context.run(self._entered.exit)
         except RuntimeError:  # the context is in use: a hook has ended its own run
             self._entered.exit()
 
     def exit_later(self) -> None:
-        """Leave the hooks before the next call. For finalisers: a hook may need a lock that this OS thread holds."""
+        """Exit the hooks before the next call. For finalisers: a hook may need a lock that this OS thread holds."""
         self._instruments.exit_later(self)
 
 
@@ -329,12 +336,12 @@ class CallSpan:
         return self._instruments.call(self.info)
 
     def end_call(self, entered: Entered, outcome: Any, cause: BaseException | None) -> None:
-        """Leave the hooks around the call with its outcome."""
+        """Exit the hooks around the call with its outcome."""
         self.info.outcome = outcome
         entered.exit(cause)
 
     def end_early(self, outcome: Any, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Tell the instruments how the call's turn has ended it. Their hooks are left when the call itself ends."""
+        """Tell the instruments how the call's turn has ended it. Their hooks are exited when the call itself ends."""
         self.info.outcome = outcome
         self._instruments.event(self.info, event_type, fields)
 
@@ -360,15 +367,15 @@ class CallSpan:
         return self._instruments.openers
 
     def event(self, tool_id: str, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Tell the instruments what happens to the call."""
+        """Pass an event of the call to the instruments."""
         self._instruments.event(self._of(tool_id), event_type, fields)
 
     def abandoned(self, tool_id: str, number: int) -> None:
-        """Tell the instruments that an attempt goes on by itself."""
+        """Tell the instruments that an attempt was abandoned."""
         self._instruments.abandoned(self._of(tool_id), number)
 
     def _of(self, tool_id: str) -> CallInfo:
-        """The call as an attempt sees it. A copy for a fallback: an abandoned attempt may go on beside the next one."""
+        """The call as an attempt sees it. A fallback gets a copy: an abandoned attempt may still run at the same time."""
         if tool_id == self.info.tool:
             return self.info
         info = copy(self.info)

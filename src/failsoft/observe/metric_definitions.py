@@ -5,8 +5,8 @@ Rules
 - ``name`` is the OpenTelemetry name. It has no unit and no ``_total``; ``prometheus_name`` adds both.
 - The seven metrics of the specification, and the two beside them, keep their own names: ``failsoft_error_count``.
 - Every label has a bounded set of values. There is none for tenants, threads, calls or the text of an error.
-- ``tool`` is the id of a registered tool. Names that are not registered, because a model invented them, count as
-  ``UNKNOWN_TOOL``; tools beyond ``MOST_TOOLS`` count as ``OTHER_TOOL``.
+- ``tool`` is the id of a registered tool. Unregistered names, which a model invented, count as ``UNKNOWN_TOOL``; tools
+  beyond ``MOST_TOOLS`` count as ``OTHER_TOOL``.
 - A metric with ``source="runtime"`` is read from the runtime's own counters when it is asked for, and is complete. One with
   ``source="events"`` is counted from the event stream on a delivery thread; events that were dropped are missing from it.
 """

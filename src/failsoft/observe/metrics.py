@@ -52,7 +52,7 @@ class Metrics:
 
     @property
     def retried(self) -> int:
-        """Calls that succeeded after a retry."""
+        """The number of calls that succeeded after a retry."""
         return self._retried + self.retries.recovered
 
     def succeed(self, amount: int = 1) -> None:

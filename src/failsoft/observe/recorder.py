@@ -63,7 +63,7 @@ class Recorder:
         self.pending: list[Raw] = []
         self.record = self.pending.append
         self.limit = BATCH  # drain when more records are pending; 0 while there are prompt deliveries
-        self.due = 0  # the fast path's calls with this number or a higher one look whether many records are pending
+        self.due = 0  # from this call number on, the fast path checks whether many records are pending
         self.numbers = count(1)  # for calls without an id
         self.number = self.numbers.__next__
         self._ring: deque[Batch] = deque()
@@ -72,12 +72,12 @@ class Recorder:
         self._wall = wall
         self._lock = threading.RLock()
         self._draining = self._has_more = False
-        self._moving: list[Raw] | None = None  # records on their way from ``pending`` to the ring
+        self._moving: list[Raw] | None = None  # records that are being moved from ``pending`` to the ring
         self._count = 0
         self._turns: WeakValueDictionary[str, Batches] = WeakValueDictionary()  # turns that keep their events
         self._twins: list[ref[Batches]] = []  # turns that started while another turn had the same id
         self._metrics: dict[str, Metrics] = {}
-        self.unknown = Metrics()  # of calls of names that are not registered, all together
+        self.unknown = Metrics()  # calls of all unregistered names together
         self._prompt: list[Delivery] = []  # get every batch at the end of a call
         self._lazy: list[Delivery] = []  # get large batches
 
@@ -113,7 +113,7 @@ class Recorder:
         return kept[-self._capacity :]
 
     def _rest(self) -> Batch:
-        """The pending records that are not in the ring yet, for a reader in the middle of ``drain``."""
+        """The pending records that are not in the ring yet, for reads during ``drain``."""
         ring, moving = self._ring, self._moving
         moved = len(moving) if moving is not None and ring and ring[-1][0] is moving else 0
         first = ring[-1][2] + len(ring[-1][0]) if ring else 1
@@ -122,7 +122,7 @@ class Recorder:
     def follow(self, turn_id: str) -> Batches:
         """Keep one turn's events as long as the caller holds the returned list.
 
-        If turns share an id, one that is over gets no events of the next one; simultaneous ones share their events.
+        If turns share an id, a turn that has ended gets no events of the next one; simultaneous turns share their events.
         """
         batches = Batches(turn_id)
         with self._lock:
@@ -192,7 +192,8 @@ class Recorder:
             self._wait()
 
     def drain_if_many(self, number: int) -> None:
-        """Drain if many records are pending. ``number`` is that of the call that looks; the next one looks when there may be.
+        """Drain if many records are pending. ``number`` is that of the current call; the next check comes when many may
+        be pending.
 
         Comparing numbers that are there anyway saves each call ``len``, which makes an integer.
         """

@@ -1,7 +1,7 @@
 """The fields of a ``ToolError`` event after which the attempt is repeated, made when the event is read.
 
-Most failures are transient, and their retry follows from attempts and time alone. Few of these events are ever read, and
-making the report, the decision and the fields of one costs more than counting the failure.
+Most failures are transient, and their retry depends on attempts and time alone. Few of these events are ever read, and
+making the report, the decision and the fields of an event costs more than counting the failure.
 """
 
 from __future__ import annotations

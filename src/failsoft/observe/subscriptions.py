@@ -155,7 +155,7 @@ def _attach(recorder: Recorder, delivery: Delivery, *, prompt: bool) -> Stop:
     return detach
 
 
-_ALIVE: WeakSet[Recorder] = WeakSet()  # the recorders that have had a subscription
+_ALIVE: WeakSet[Recorder] = WeakSet()  # recorders that have had a subscription
 
 
 def _flush_all() -> None:

@@ -39,7 +39,7 @@ _TRACING = ("openinference.instrumentation.langchain", "opentelemetry.instrument
 
 
 def find_framework_span(call: CallInfo) -> Span | None:
-    """Return the span that was made for this call by others; None if there is none."""
+    """Return the span that a framework or a server has made for this call; None if there is none."""
     kept = _openinference_span()
     if (
         kept is not None

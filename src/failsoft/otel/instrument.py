@@ -2,9 +2,9 @@
 
 Rules
 -----
-- One ``execute_tool`` span per call, over all its attempts and waits. If a framework has made one for the same call, that
-  one gets failsoft's attributes and events instead, and the attempts are its children.
-- The context is set and put back, not detached: where a call ends need not be where it began.
+- One ``execute_tool`` span per call, over all its attempts and waits. If a framework has made a span for the same call,
+  that span gets failsoft's attributes and events, and the attempts are its children.
+- The context is set and restored, not detached: a call may end in another context than it began in.
 - Nothing here may raise into a call or hold it up: the runtime catches exceptions, ``pace`` limits the time.
 """
 
@@ -70,7 +70,7 @@ class OpenTelemetry(Instrument):
         self._records_arguments = record_arguments
         self._records_results = record_results
         self._destination = tracer_provider, meter_provider
-        self._is_heard = False  # True once a provider of the SDK was seen, or its lack was logged
+        self._is_heard = False  # True once a provider of the SDK was found, or its absence was logged
 
     def sink(self, metrics: MetricReader) -> EventSink:
         return MetricSink(self._meter_provider, metrics)
@@ -147,7 +147,7 @@ class OpenTelemetry(Instrument):
         """The context of the parent span.
 
         The calls of an agent's run do not see the context of its turn. They are children of the turn if the span around them
-        is the one around the turn; else of the span that is there, with a link to the turn.
+        is the one around the turn; otherwise children of the current span, with a link to the turn.
         """
         context = get_current()
         noted = None if call.turn is None or call.turn.surrounds else call.turn.notes.get(self)
@@ -209,11 +209,11 @@ class _Scope:
         attach(self._inside)
 
     def restore(self) -> None:
-        if get_current() is self._inside:  # else this is another context
+        if get_current() is self._inside:  # otherwise this is another context
             attach(self._before)
 
     def restore_here(self) -> None:
-        """Restore where the scope was entered: also if the tool has set a context of its own and left it there."""
+        """Restore the context in which the scope was entered, even if the tool has set another one and not reset it."""
         attach(self._before)
 
 

@@ -5,9 +5,10 @@ Rules
 - Durations are recorded from the event stream, on a delivery thread. Counters and gauges are read from the runtime when a
   reader of the SDK collects them, in that reader's thread. Calls do neither.
 - Every attribute has a bounded set of values; ``label`` maps names that no tool has to ``_unknown``.
-- Several runtimes of one provider share their instruments: counters are added up, and so are the gauges that count attempts
-  and calls. Of the others, the value that needs attention is reported: the lowest budget, the open circuit. Rates and means
-  cannot be added up; they are those of the latest runtime. The counters of a runtime that was closed stay in the sums.
+- Several runtimes of one provider share their instruments: counters are added up, and so are the gauges that count
+  attempts and calls. Of the other gauges, the value that needs attention is reported: the lowest budget, the open
+  circuit. Rates and means cannot be added up, so those of the latest runtime are reported. The counters of a runtime
+  that was closed stay in the sums.
 - Without a provider, nothing is counted.
 """
 
@@ -78,7 +79,7 @@ class _Recorded(EventCounts):
     def __init__(self, meter: _Meter, reader: MetricReader) -> None:
         super().__init__(reader.label)
         self._meter = meter
-        self._code: str | None = None  # of the failed call
+        self._code: str | None = None  # error code of the failed call
 
     def take_event(self, event: Event) -> None:
         left = Code.DEADLINE_EXCEEDED.value if event.event_type == events.CALL_LEFT else None
@@ -183,7 +184,7 @@ _CHOSEN: dict[str, Callable[[float, float], float]] = {
 }
 _OBSERVED = {one.name: one for one in DEFINITIONS if one.source == "runtime"}
 _METERS: WeakKeyDictionary[MeterProvider, _Meter] = WeakKeyDictionary()
-_GLOBAL: list[_Meter] = []  # of the global provider, whichever it is
+_GLOBAL: list[_Meter] = []  # of the global provider
 _LOCK = threading.Lock()
 
 
@@ -207,6 +208,6 @@ def _key(definition: MetricDefinition, labels: Sequence[str]) -> _Key:
 
 
 def _is_api_alone(provider: MeterProvider | None) -> bool:
-    """True if no SDK is set up: its API counts nothing."""
+    """True if no SDK is set up: the API alone counts nothing."""
     given = metrics.get_meter_provider() if provider is None else provider
     return type(given).__module__.startswith("opentelemetry.metrics")

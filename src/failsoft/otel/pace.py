@@ -34,7 +34,7 @@ WAITING = 2_048  # ended spans that wait for a processor
 
 log = logging.getLogger("failsoft")
 
-Ended = tuple["Span", int]  # and when it ended, in nanoseconds since 1970
+Ended = tuple["Span", int]  # the span, and its end in nanoseconds since 1970
 
 
 class Tracer:
@@ -44,7 +44,7 @@ class Tracer:
         self.provider = provider
         self._tracer = trace.get_tracer(names.SCOPE, __version__, provider)
         self._pace = IN_PLACE
-        self._known: tuple[Any, Any] = (None, None)  # the provider and its processors that the pace holds for
+        self._known: tuple[Any, Any] = (None, None)  # the provider and the processors that the current pace is for
         self._starting: _Starting | None = None
         self._ending: Delivery | None = None
         _ALL.add(self)

@@ -1,4 +1,4 @@
-"""Private names of the OpenTelemetry SDK, all in one place: what may block when a span starts or ends?
+"""Private names of the OpenTelemetry SDK, all in one place. They tell whether starting or ending a span may block.
 
 A test pins each name. Without them, or with classes that are not known here, spans start and end on threads of their own.
 """

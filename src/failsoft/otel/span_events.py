@@ -43,7 +43,7 @@ def event_name(event_type: str) -> str:
 
 
 def span_event(call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The name and the attributes of a span event; None if the spans themselves tell it."""
+    """The name and the attributes of a span event; None if the spans show it already."""
     if event_type in _TOLD_BY_SPANS:
         return None
     attributes = {name: fields[key] for key, name in _FIELDS.items() if isinstance(fields.get(key), _SCALARS)}

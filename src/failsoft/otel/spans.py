@@ -2,10 +2,10 @@
 
 Rules
 -----
-- The span of an attempt takes what is decided about the attempt, so it ends when that is known, with the time at which the
-  attempt ended.
-- An attempt that its call has given up ends then; the tool may go on.
-- A call that its turn abandons at the deadline ends then, too. What it does afterwards is in no span.
+- The span of an attempt contains the decision about the attempt. So it is ended after the decision, with the time at
+  which the attempt ended.
+- The span of an abandoned attempt ends when the call abandons it; the tool may continue.
+- The spans of a call that its turn abandons end at the turn's deadline. Later events of the call are in no span.
 - Every span that was started is ended once, whatever happens to its call.
 - The span of a framework is not ended here. Its status and its exceptions are the framework's, and so is its ``error.type`` if
   it has one.
@@ -90,7 +90,7 @@ class CallSpans:
         self._is_over = False
 
     def start_attempt(self, call: CallInfo, number: int) -> AttemptSpan | None:
-        """Start the span of an attempt; None if the call is over for its caller."""
+        """Start the span of an attempt; None if the spans of the call have ended."""
         if self._is_over:
             return None
         self.end_attempts(only_ended=True)
@@ -124,7 +124,7 @@ class CallSpans:
         return made
 
     def record(self, call: CallInfo, event_type: str, fields: Mapping[str, Any]) -> None:
-        """Record what happens to the call: on its latest attempt if that is about it, else on the call."""
+        """Record an event of the call: on its latest attempt if the event is about that, else on the call."""
         if self._is_over:
             return
         if event_type == events.CALL_LEFT:
@@ -141,14 +141,14 @@ class CallSpans:
             self.span.add_event(*event)
 
     def abandon(self, number: int) -> None:
-        """End the span of an attempt that goes on without its call."""
+        """End the span of an abandoned attempt."""
         attempt = self.attempts.get(number)
         if attempt is not None:
             attempt.span.set_attribute(names.ABANDONED, True)
             attempt.ended_at = time_ns() if attempt.ended_at is None else attempt.ended_at
 
     def _abandon_call(self, outcome: Outcome[Any]) -> None:
-        """End all spans now: the turn goes on without the call."""
+        """End all spans now: the turn has abandoned the call."""
         for attempt in [*self.attempts.values()]:
             if attempt.ended_at is None:
                 attempt.span.set_attribute(names.ABANDONED, True)

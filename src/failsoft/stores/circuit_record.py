@@ -50,7 +50,7 @@ def unpack(record: Any) -> tuple[KeptCircuit, int] | None:
 
 
 def _read_recent(value: Any) -> str:
-    """Read the results in a breaker's window; "" if they make no sense."""
+    """Read the results in a breaker's window; "" if they are invalid."""
     return value[-LARGEST_WINDOW:] if isinstance(value, str) and not value.strip("+-") else ""
 
 
@@ -91,4 +91,4 @@ class RecordBreakers:
 
 
 def _nothing() -> None:
-    """Nothing is watched."""
+    """Do nothing: nothing is watched."""

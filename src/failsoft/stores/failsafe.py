@@ -9,8 +9,8 @@ Rules
   and ``delete``, which is atomic only within this process; a warning says so.
 - ``swap`` raises ``TimeoutError`` if the store fails: an operator waits for it, and must know.
 - ``append`` may raise: the thread that writes events counts the loss.
-- A read on the thread of an event loop is made on another thread and waited for no longer than ``PATIENCE``: a store that
-  hangs does not stop the loop for good. Calls do not read there at all (``runtime.persistence.store_reads``).
+- A read on the thread of an event loop is made on another thread, and waited for no longer than ``PATIENCE``: a store
+  that hangs does not block the loop forever. Calls do not read there at all (``runtime.persistence.store_reads``).
 - An object that does not implement the protocol is refused, naming the missing methods.
 
 Why failsoft's own stores are wrapped too: one code path, and no store has to be trusted.
@@ -62,7 +62,7 @@ class FailsafeStore:
         self._counts = isinstance(getattr(store, "lost", None), int)
         self._losses = 0  # failed puts and deletes; failed flushes too, if the store does not count its losses
         self._reported = 0  # losses already reported by ``flush``
-        self._made = threading.RLock()  # held while a method is composed of several steps
+        self._made = threading.RLock()  # held while a method performs several steps
         self._lacking = [name for name in ("take", "claim", "swap") if not callable(getattr(store, name, None))]
         if self._lacking:
             log.warning(
@@ -98,7 +98,7 @@ class FailsafeStore:
         return self._read(lambda: self._store.find(kind, scope), [])
 
     def find_or_raise(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
-        """``find`` for people, who must not take a failure for an empty list. Raises ``TimeoutError``."""
+        """``find`` for people, for whom a failure must not look like an empty list. Raises ``TimeoutError``."""
         found: list[tuple[str, Any]] | None = self._read(lambda: self._store.find(kind, scope), None)
         if found is None:
             raise TimeoutError("the store failed")

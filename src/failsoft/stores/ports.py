@@ -22,16 +22,16 @@ Rules for every breaker store
 -----------------------------
 - A circuit has a key, and a version that grows with every change, also if its record has expired in between.
 - ``swap`` is atomic, also between processes: it changes a circuit only if its version is still the one given.
-- ``watch`` first reports every circuit that is kept, then every change by anyone within about a second. Watchers may be
-  called on any thread; they return at once, and do not call the store.
+- ``watch`` first reports every circuit in the store, then every change by any process within about a second. Watchers
+  may be called on any thread; they return at once, and do not call the store.
 - Times are wall-clock times: every process has a monotonic clock of its own.
 - ``load``, ``swap`` and ``watch`` may block and may raise: the runtime calls them on a thread of its own, and goes on with
   its local circuits. ``failsoft.testing.check_breaker_store`` checks a breaker store.
 
 Why so small: trace, recovery memory, pending calls and availability need no more, and anything with keys and an order
-can be a store. Processes agree on three things here: who may use a retry offer (``take``), who has begun a write
-(``claim``) and who has resolved one (``swap``). Circuits need compare-and-set and changes as they happen, and a server for them may be another one than the
-store's: so they have a protocol of their own.
+can be a store. Three methods coordinate processes: only one may use a retry offer (``take``), begin a write (``claim``)
+or resolve one (``swap``). Circuits need compare-and-set and prompt reports of changes, and may be on another server
+than the store, so they have their own protocol.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Records(Protocol):
     """Small values under keys."""
 
     def put(self, kind: Kind, key: str, value: Any, *, ttl: float | None = None) -> None:
-        """Keep a value for ever or for ``ttl`` seconds."""
+        """Keep a value forever, or for ``ttl`` seconds."""
 
     def get(self, kind: Kind, key: str) -> Any:
         """Return the value; None if there is none or it has expired."""

@@ -14,8 +14,8 @@ Rules
   effect (``contradictions``). ``core.effects.call_effect`` uses both.
 - The fault of an inner guarded call is kept: it was classified where more was known.
 - Classifying an error imports nothing, awaits nothing, does no I/O and never raises.
-- Results are cached where type and text are all there is to know, up to a fixed number. Texts that contained a secret are
-  not cached.
+- Results are cached, up to a fixed number, if type and text say everything about the error. Texts that contained a
+  secret are not cached.
 
 Why tables: the rules are data in ``tables``, each with its source. Adding a library means adding rows.
 """
@@ -169,7 +169,7 @@ def _classify_error(error: BaseException, now: float | None) -> Fault:
 
 
 def _claims_nothing(fault: Fault) -> bool:
-    """True if a call would believe that nothing happened. Only then contradicting evidence matters."""
+    """True if a call would believe that nothing happened. Contradicting evidence matters only then."""
     return fault.effect == "none" and fault.source in BELIEVED
 
 
@@ -181,7 +181,7 @@ def _is_only_quoted(finding: Finding) -> bool:
 
 
 def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault:
-    """Build the fault of ``NothingDone``: the effect is none, and the code is the author's if one is given."""
+    """Build the fault of ``NothingDone``: the effect is none, and the author's code is used if there is one."""
     verdict = finding.verdict
     if error.code is not None:
         kind = by_code("grpc", error.code.value).kind

@@ -56,7 +56,7 @@ class Body(NamedTuple):
     delays: list[Any]
     again: list[bool]  # statements whether a retry may succeed
     page: bool = False  # HTML
-    done: bool = False  # it says that something was done
+    done: bool = False  # the body says that something was done
 
 
 _SINGLE = frozenset({str, bytes, int, float, bool, type(None)})

@@ -11,7 +11,7 @@ Rules
 - An exception that was only being handled (``__context__``) counts for the kind only if there is no other evidence. For
   the effect it always counts (``contradictions``).
 - An error about an unreadable response body does not hide the response's status.
-- A failed connection has sent nothing, whatever the inner exceptions are called.
+- A failed connection has sent nothing, whatever the names of the inner exceptions.
 - Cycles are cut, and the number of links is bounded.
 """
 

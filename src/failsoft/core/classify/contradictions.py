@@ -143,7 +143,7 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
 
 
 def _leaves_open(words: str) -> bool:
-    """True if the words have a flag that says that something was done, or say that this is not known."""
+    """True if the words contain a flag for something done, or say that this is not known."""
     if FLAGGED.search(words):
         return True
     return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and UNSURE.search(words) is not None

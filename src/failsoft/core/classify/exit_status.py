@@ -5,7 +5,7 @@ Rules
 - Meanings are looked up in this order: the manifest's ``exit_codes``, sysexits.h, the codes of shells and ``timeout``,
   the program's standard error. Without a match the fault is unknown, which is transient.
 - A program that ran may have acted. The effect is unknown unless the status says otherwise. Standard error is a log of
-  all that the program did: a refusal that it names need not be of the request that mattered, so its source is ``words``.
+  everything that the program did. A refusal in it may concern a minor request, so its source is ``words``.
 - A negative status is the signal that killed the program. By the shells' convention 128 plus the signal means the same.
 
 sysexits.h is used because EX_TEMPFAIL is the established way for a program to say "try again later".

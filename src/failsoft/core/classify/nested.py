@@ -2,8 +2,8 @@
 
 Rules
 -----
-- A guarded tool called inside a tool raises ``CallFailed``. Whether that is wrapped (``raise … from``), grouped or not,
-  the outer call gets the fault of the innermost call.
+- A guarded tool called inside a tool raises ``CallFailed``. The outer call gets the fault of the innermost call, even
+  if the exception was wrapped (``raise … from``) or grouped.
 - If the outer tool raises an exception with another code or category, that exception counts.
 - The rule gets the prefix ``nested: `` once, at any depth.
 - "The inner call never ran" or "it did nothing" is true of the inner call only. The outer tool was entered and may have
@@ -79,8 +79,8 @@ def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
 
 
 def _speak_for(error: BaseException, inner: Fault, fault: Fault) -> Fault:
-    """Return the inner fault as a statement about the outer tool."""
-    if isinstance(error, NothingDone) and inner.cause is not error:  # not the inner call's own, raised again
+    """Turn the inner fault into a statement about the outer tool."""
+    if isinstance(error, NothingDone) and inner.cause is not error:  # not the exception of the inner call, raised again
         return fault._replace(effect="none", source="stated")
     return fault._replace(source="local") if fault.source == "stated" else fault
 

@@ -5,7 +5,7 @@ Rules
 - All conditions of an override must hold. A condition that is not given always holds.
 - ``as: permanent`` without a category gets the category that fits the code.
 - A callable may return a whole fault, one word (a classification, a category, a code), or None for no match. A callable
-  that raises or returns something else is ignored, so that a mistake in an override never hides the error.
+  that raises or returns anything else is ignored, so that a mistake in an override never hides the error.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ Rules
 -----
 - A returned exception counts as if it had been raised. A returned ``Outcome`` counts as its call: a failed one raises, a
   successful one gives its value.
-- The results of MCP (``isError``) and LangChain (``status="error"``, also of a message in a ``Command``) say themselves whether they failed. They are known by
-  the names of their classes, so neither library is imported.
+- The results of MCP (``isError``) and LangChain (``status="error"``, also of a message in a ``Command``) say themselves
+  whether they failed. They are recognised by the names of their classes, so neither library is imported.
 - ``failed_if`` comes next. A structured flag wins over text, in both directions: a field that a pattern compares, or a
   flag that the tool has set, decides; text is looked at only if there is none.
 - A failure keeps its text, and the value it was read from (``ReturnedFailure.returned``).
-- It proves that nothing happened only by a status or a code. A refusal that it names in words ("connection refused") may be
-  that of the last of several requests.
+- Only a status or a code in it proves that nothing happened. A refusal in words ("connection refused") may concern the
+  last of several requests.
 - Reading a value is bounded, compares only plain values, and never raises.
 """
 
@@ -32,7 +32,7 @@ MOST_JSON: Final = 100_000  # characters of a text that is read as JSON
 MOST_SEARCHED: Final = 8192  # characters in which ``text`` is searched
 MOST_PARTS: Final = 100  # of a result's content
 _LENGTH: Final = 2000  # characters of a value that is shown because it has no text
-_OUTCOMES: Final = 8  # inside each other
+_OUTCOMES: Final = 8  # nested in each other
 _ABSENT: Final = object()
 _MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
 _UPDATE: Final = ("update",)
@@ -77,7 +77,7 @@ def is_plain(kind: type) -> bool:
 
 
 def flags_of(kind: type) -> tuple[str, ...]:
-    """The names of the attribute by which results of this type say whether they failed; empty if they do not."""
+    """Return the names of the attributes that say whether a result of this type failed; empty if there are none."""
     try:
         for base in kind.__mro__:
             if base.__name__ in _FLAGS and str(base.__module__).partition(".")[0] in _LIBRARIES:
@@ -94,7 +94,7 @@ _LIBRARIES: Final = frozenset({"mcp", "mcp_types", "fastmcp", "langchain_core", 
 
 
 def find_returned(value: Any) -> BaseException | None:
-    """Return the exception that a value is or stands for; None if its type does not make it a failure."""
+    """Return the exception that a value is or represents; None if its type does not make it a failure."""
     value = value_inside(value)
     if isinstance(value, BaseException):
         return value
@@ -109,7 +109,7 @@ def find_returned(value: Any) -> BaseException | None:
 def _messages_of(value: Any) -> list[Any]:
     """Return the messages that a ``Command`` of LangGraph writes, if it does nothing else; empty for other values.
 
-    One that goes to a node or changes the state as well must reach the graph, whatever its messages say.
+    A command that goes to a node or changes the state as well must reach the graph, whatever its messages say.
     """
     if flags_of(type(value)) != _UPDATE or any(_read(value, name) for name in ("goto", "resume", "graph")):
         return []
@@ -172,10 +172,10 @@ def match_pattern(pattern: FailurePattern, readings: Iterable[Any]) -> ReturnedF
 
 
 def doubt_pattern(pattern: FailurePattern, readings: Iterable[Any]) -> str:
-    """Say why a pattern that did not match a value was hardly meant as it is written; empty if nothing says so.
+    """Explain why a pattern that did not match a value is probably a mistake; empty if it looks right.
 
-    A field that only failures have is no mistake. One that the value has under a similar name, with the same kind of
-    value, is.
+    A field that only failures have is not a mistake. A field that the value has under a similar name, with the same
+    kind of value, is.
     """
     for value in [*readings][:MOST_PARTS]:
         for form in _forms(value):
@@ -198,7 +198,7 @@ _ERROR_TEXT = (
 
 
 def _meant_field(form: Any, field: FieldMatch) -> str | None:
-    """Return the field of a value that a path hardly misses: one of a similar name, and of the same kind of value."""
+    """Return the field of a value that a path probably means: a field of a similar name, with the same kind of value."""
     at, path = form, field.path.split(".")
     for number, part in enumerate(path):
         inside = _field(at, part)
@@ -220,7 +220,7 @@ def _comparable(value: Any, field: FieldMatch) -> bool:
 
 
 def _forms(value: Any) -> Iterator[Any]:
-    """Yield what a value's fields may be read from: itself, its structured content, its text read as JSON."""
+    """Yield the forms in which a value's fields may be: the value itself, its structured content, its text as JSON."""
     yield value
     yield from _structured(value)
     text = _own_text(value)
@@ -315,7 +315,7 @@ def _shorten(value: Any) -> str:
 
 
 def _own_text(value: Any) -> str | None:
-    """Return the text that a value is, or that a result contains; None for other values."""
+    """Return the value if it is a text, or the text in a result; None for other values."""
     if isinstance(value, str):
         return str.__str__(value)
     if not flags_of(type(value)):

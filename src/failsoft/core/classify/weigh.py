@@ -135,7 +135,7 @@ def _judge(evidence: Evidence, text: str) -> KindMatch:
 
 
 def _hear(verdict: KindMatch, text: str) -> KindMatch:
-    """Weigh what a class name says. A class named after a limit can be overruled like a 429."""
+    """Weigh a class name. A class named after a limit can be overruled like a 429."""
     room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
     phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
     return KindMatch(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict

@@ -5,8 +5,8 @@ Rules
 - Calls are the same if tool and arguments are. Only their fingerprints are kept, never a value.
 - ``NO_PROGRESS_AFTER`` successful calls with an unchanged result within ``NO_PROGRESS_WINDOW`` seconds are no progress. It is
   reported once; the calls that follow count as long as there are that many in the window.
-- A result that has changed starts anew. So does one that cannot be compared: an object without readable fields, a value
-  that is too large, too deep or contains itself.
+- A changed result starts the count again. So does a result that cannot be compared: an object without readable fields,
+  or a value that is too large, too deep or contains itself.
 - A fingerprint is a number made of the hashes of plain values. No method of a value's own class is called, so hostile
   objects cost nothing and cannot raise or block.
 """
@@ -19,14 +19,14 @@ from typing import Any, Final, NamedTuple
 NO_PROGRESS_AFTER: Final = 5  # identical calls with an unchanged result
 NO_PROGRESS_WINDOW: Final = 60.0  # seconds
 MOST_NODES: Final = 1_000  # values inside a value that gets a fingerprint
-MOST_CHARACTERS: Final = 1_000_000  # of all texts in it
+MOST_CHARACTERS: Final = 1_000_000  # of all its texts together
 DEEPEST: Final = 32
 
 _PLAIN: Final = frozenset({int, float, bool, complex, type(None)})
 _CONTAINERS: Final = frozenset({list, tuple, dict, set, frozenset})
 _TEXTS: Final = frozenset({str, bytes})
 _HASHED_MODULES: Final = frozenset({"datetime", "decimal", "uuid", "fractions"})
-_CHANGING: Final = frozenset({"id", "tool_call_id", "response_metadata"})  # of a framework's message
+_CHANGING: Final = frozenset({"id", "tool_call_id", "response_metadata"})  # fields of a framework's message
 
 
 class Repeats(NamedTuple):
@@ -40,7 +40,7 @@ class Repeats(NamedTuple):
 def note_result(
     before: Repeats | None, result: int | None, now: float, most: int = NO_PROGRESS_AFTER
 ) -> Repeats | None:
-    """Note a success; None if its result cannot be compared. ``most`` is how many times are kept."""
+    """Note a success; None if its result cannot be compared. ``most``: the number of times that are kept."""
     if result is None:
         return None
     if before is None or before.result != result:
@@ -144,5 +144,5 @@ def _hash_object(value: Any, depth: int, left: list[int]) -> int:
     except AttributeError:
         raise _IncomparableError from None
     if type(fields) is not dict or not fields or isinstance(value, list | set | frozenset):
-        raise _IncomparableError  # its state is elsewhere
+        raise _IncomparableError  # its state is not in its fields
     return _hash_fields(kind, fields, depth, left, _CHANGING if "tool_call_id" in fields else ())

@@ -53,7 +53,7 @@ _REGISTRY = frozenset(
 
 
 def find_reach(fault: Fault) -> Literal["deployment", "thread"] | None:
-    """Return for whom the tool is missing after this fault; None if it is not missing."""
+    """Return whether the fault makes the tool missing for the deployment or for the thread; None if for neither."""
     if fault.category != "tool_unavailable" or fault.rule.startswith(builtin_faults.NESTED):
         return None
     return "deployment" if fault.rule in _REGISTRY else "thread"

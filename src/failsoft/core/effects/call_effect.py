@@ -6,7 +6,7 @@ whether the tool makes more than one request.
 Rules, in this order
 --------------------
 1. A tool that was never entered (bad arguments, refused, no slot, no thread) did nothing.
-2. An error that says its effect is unknown or happened is believed.
+2. An error whose effect is unknown or happened is believed.
 3. A tool that makes several requests (``requests="many"``) may have acted: the last refusal says nothing about the first
    request.
 4. A tool whose inner calls may have acted may have acted too.

@@ -38,7 +38,7 @@ def fill_in_arguments(spec: VerifyTool, arguments: Mapping[str, Any]) -> dict[st
 def judge(
     spec: VerifyTool, arguments: Mapping[str, Any], values: Sequence[Any] = (), fault: Fault | None = None
 ) -> Verified:
-    """Judge what the reading tool returned, or the fault that it failed with.
+    """Judge the value of the reading tool, or its fault.
 
     ``values`` has more than one entry if a framework's message may mean several values.
     """
@@ -62,7 +62,7 @@ def judge(
 
 
 def unread(spec: VerifyTool, fault: Fault) -> Verified:
-    """The answer if the reading tool failed, and that shows nothing; or if it did not run at all."""
+    """The answer if the reading tool did not run, or failed in a way that shows nothing."""
     said = any(
         fault.code in read_codes(codes) for one in (*spec.happened_if, *spec.none_if) for codes in find_codes(one)
     )
@@ -89,7 +89,7 @@ def _is_too_large(value: Any) -> bool:
 
 
 class _Literal:
-    """An argument of the write in a pattern: it matches what is equal to it, also if it looks like a pattern."""
+    """An argument of the write in a pattern. It matches only equal values, even if it looks like a pattern itself."""
 
     __slots__ = ("value",)
 
@@ -102,7 +102,7 @@ def _fill_in_pattern(pattern: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _filled(written: Any, arguments: Mapping[str, Any], wrap: Callable[[Any], Any] | None = None) -> Any:
-    """Put the write's arguments in their places; ``wrap`` is applied to each."""
+    """Replace the placeholders by the write's arguments; ``wrap`` is applied to each."""
     if isinstance(written, str):
         if not written.startswith("$"):
             return written

@@ -1,4 +1,4 @@
-"""The effect of a tool: what is known of it, from which source, and whether the tool may be repeated.
+"""The effect of a tool, the source of that knowledge, and whether the tool may be repeated.
 
 Declared options come first, then the hints of a trusted server, then the tool's name and description.
 """
@@ -34,7 +34,10 @@ class KnownEffect(NamedTuple):
         return self.source in ("declared", "hinted")
 
     def after_inner_write(self) -> KnownEffect:
-        """The effect once a known write inside the tool may have acted: more than a name says, less than its author."""
+        """The effect after a known write inside the tool may have acted.
+
+        It overrides the tool's name, but not its author.
+        """
         if self.is_declared or self.safe is False:
             return self
         return KnownEffect("write", self.source, "a write inside it may have acted", safe=False)

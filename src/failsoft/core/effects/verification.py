@@ -1,17 +1,17 @@
-"""Verification: decide when a ``verify`` is asked about a write, and what follows from its answer.
+"""Verification: decide when a ``verify`` is asked about a write, and act on its answer.
 
 Rules
 -----
 - It is asked after an attempt whose effect is unknown, and only about a tool that must not be repeated.
-- It is not asked while the attempt may still act: while the tool runs on after its deadline, or a task that it started.
+- It is not asked while the attempt may still act: while the tool, or a task that it started, runs after its deadline.
 - It is asked ``verify_delay`` after the attempt, within the time that the turn has left. A command has ``COMMAND_ENDS``
   seconds at least: until it is killed, it may handle SIGTERM and act.
 - ``happened``: the call has succeeded. Without a value, ``outcome.value_known`` is false.
 - ``none``: the effect of the attempt is none. Retries and fallbacks follow as after any such failure.
 - ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
 - An answer that is not a ``Verified``, or a made-up one, means ``unknown``.
-- ``none`` is about one tool. It is not believed about a whole call, whose fallback may have written, nor if it was read
-  from a part of the answer or by a fallback of the reading tool, nor about a call that is known to have acted.
+- ``none`` is about one tool. It is rejected if a fallback of the call may have written, if it was read from a part of
+  the answer or by a fallback of the reading tool, and if the call is known to have acted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_TIME = "the turn's time is up"
 ACTED_BEFORE = "the earlier call ended, and not without effect"
 OTHER_TOOL = "another tool may have done it in place of this one"
 ONLY_A_PART = "only a part of the answer was there"
-COMMAND_ENDS = 1.25  # seconds from SIGTERM until a command and all that it has started are certainly gone
+COMMAND_ENDS = 1.25  # seconds after SIGTERM until a command and everything that it started have certainly ended
 
 
 def can_verify(options: ToolOptions, fault: Fault, safe: bool | None) -> bool:
@@ -44,7 +44,7 @@ def can_verify(options: ToolOptions, fault: Fault, safe: bool | None) -> bool:
 
 
 def why_not_asked(*, running: bool, turn_left: float | None, abandoned: bool, delay: float) -> str | None:
-    """Return why ``verify`` is not asked; None if it is.
+    """Return the reason why ``verify`` is not asked; None if it is asked.
 
     ``running``: the abandoned attempt still runs. ``turn_left``: seconds until the turn's deadline. ``abandoned``: the
     turn has gone on without the call.
@@ -82,7 +82,7 @@ def unused_without_verify(options: ToolOptions) -> Iterator[str]:
 
 
 def read_verified(answer: object) -> Verified:
-    """Read what a ``verify`` returned. Anything but a proper answer is ``unknown``, with the reason."""
+    """Read the return value of a ``verify``. Anything but a ``Verified`` is ``unknown``, with the reason."""
     if not isinstance(answer, Verified):
         return Verified.unknown(
             f"verify returned {_name_type(answer)}: return Verified.happened(value), .none() or .unknown()"
@@ -104,7 +104,7 @@ def late_verify(limit: float) -> Verified:
 
 
 def without_value(verified: Verified, reason: str) -> Verified:
-    """The same answer without its value, which cannot be used."""
+    """Return the same answer without its value, which cannot be used."""
     return verified._replace(value=NO_VALUE, reason=reason)
 
 

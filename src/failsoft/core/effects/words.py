@@ -59,7 +59,7 @@ WRITES = _words("""
     upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
 """)
 
-# Verbs that change something, and nouns as well: verbs only as a name's first word.
+# Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
 WRITES_FIRST = _words("""
     post book order place request report contact email message text call phone comment mention like share vote rate
     tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange

@@ -1,4 +1,4 @@
-"""Every text that people and models read, in one flat table. English is built in; each text can be replaced.
+"""Every text for people and models, in one flat table. English is built in, and each text can be replaced.
 
 Format
 ------

@@ -4,8 +4,8 @@ Rules
 -----
 - The user's text is calm and stable. It contains no internals; from the error's own words it takes at most the name of
   an input to correct.
-- The model's text has a fixed form and at most 500 characters: what failed, whether it may have taken effect, and
-  whether and when calling again can help. The error's own words come last, quoted as data.
+- The model's text has a fixed form and at most 500 characters. It says what failed, whether it may have taken effect,
+  and whether and when calling again can help. The error's own words come last, quoted as data.
 - The operator's text has everything: code, category, rule, message, and what to do.
 - An unknown effect is a warning. Model and operator get it for every tool that is not a read, the user only for tools
   declared or recognised as writes. Two fixed user sentences are never extended; the turn's message carries the warning.
@@ -79,7 +79,7 @@ class Report(Protocol):
 
 
 def explain(outcome: Outcome[Any], texts: Texts = ENGLISH, *, known: KnownEffect = UNKNOWN) -> Explanation:
-    """Explain the outcome of a call. ``known`` is what is known about the tool's effect."""
+    """Explain the outcome of a call. ``known``: the known effect of the tool."""
     *path, origin = find_origin(outcome)
     fault = outcome.fault or (_UNRECORDED if outcome.status == "failed" else None)
     facts = _facts(outcome, fault, texts, known)

@@ -55,7 +55,7 @@ NESTED = "nested: "  # prefix of the rule of a fault that comes from a nested ca
 _TIMEOUTS = frozenset({TOOL_TIMEOUT, IDLE_TIMEOUT})
 _LIMITS = frozenset({TURN_CALL_LIMIT, TOOL_CALL_LIMIT, RATE_LIMIT})
 
-REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # why the tool is escalated; quoted text
+REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reason for the escalation; quoted text
 
 _DEPENDENCY = "Dependency failed: "
 _LOST = "Result not known: "
@@ -109,7 +109,7 @@ def idle_timeout(idle: float, *, last: str = "", effect: Effect = "unknown") -> 
 
 
 def is_own_timeout(rule: object) -> bool:
-    """True for the rules by which failsoft has ended an attempt: its timeout, and its idle timeout."""
+    """True for the rules of attempts that failsoft has ended: by their timeout, or by their idle timeout."""
     return rule in _TIMEOUTS
 
 
@@ -241,7 +241,7 @@ def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
 
 
 def dependency_failed(root: str, label: str, fault: Fault | None = None, *, lost: bool = False) -> Fault:
-    """Not run: a call that this one depends on did not succeed; or it did, as ``verify`` found out, but its value is ``lost``.
+    """Not run: a dependency did not succeed, or its value is ``lost`` although ``verify`` found that it succeeded.
 
     The classification is inherited from the root cause. The category is not: this tool only lacks an input.
     """
@@ -306,7 +306,7 @@ def count_of(number: int, thing: str) -> str:
 
 
 def is_limit(fault: Fault) -> bool:
-    """True if a limit of the user's own refused a call, here or in a call inside: no tool has failed."""
+    """True if a limit that the user has set refused this call or an inner one: no tool has failed."""
     return fault.rule.removeprefix(NESTED) in _LIMITS
 
 
@@ -370,7 +370,7 @@ def partial_result(missing: Any = None) -> Fault:
 
 
 def broken_failed_if(tool: str, detail: object, cause: BaseException | None = None) -> Fault:
-    """The tool ran, but its ``failed_if`` could not say whether it failed: the value is not passed on as a success."""
+    """The tool ran, but its ``failed_if`` could not say whether it failed. The value does not count as a success."""
     return _bug(
         BROKEN_FAILED_IF,
         "unknown",

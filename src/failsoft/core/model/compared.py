@@ -1,7 +1,7 @@
-"""Words that are compared with words that never occur: ``code == 503``, ``health.state == "OPEN"``.
+"""Warn about comparisons that are never true: ``code == 503``, ``health.state == "OPEN"``.
 
-Such a comparison is always false. It is logged once, if the word is a misspelling or is of another kind. Another text is not
-judged: it may come from a list of words for several libraries.
+Such a comparison is logged once if the other value is a misspelling or not a text. Any other text is ignored: it may
+come from a list of words for several libraries.
 """
 
 from __future__ import annotations

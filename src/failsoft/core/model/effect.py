@@ -32,10 +32,10 @@ class NothingDone(Exception):
 
 
 def worst_effect(effects: Iterable[Effect]) -> Effect:
-    """The effect that says most of what may have happened."""
+    """Return the effect that claims the most: happened, then unknown, then none."""
     return max(effects, key=_BADNESS.index)
 
 
 def weakest_effect(sources: Iterable[Source]) -> Source:
-    """The source that is believed least."""
+    """Return the least reliable source."""
     return max(sources, key=_WEAKNESS.index)

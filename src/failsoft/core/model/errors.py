@@ -24,7 +24,7 @@ class ManifestError(FailsoftError):
 
 
 class LedgerError(FailsoftError):
-    """An entry of the effect ledger cannot be used so. ``problem`` says in one word why, for programs."""
+    """An entry of the effect ledger cannot be used in this way. ``problem`` is the reason in one word, for programs."""
 
     __module__ = "failsoft.errors"
 
@@ -37,6 +37,6 @@ class LedgerError(FailsoftError):
 
 
 class TurnError(FailsoftError):
-    """A turn was used wrongly: after its end, from another event loop, with a cycle in it."""
+    """A turn was used wrongly: after its end, from another event loop, or with a cycle."""
 
     __module__ = "failsoft.errors"

@@ -18,7 +18,7 @@ class LedgerAnswer(NamedTuple):
     by_replay: bool = False
 
 
-Recalled = LedgerAnswer | Literal["begun", "free"] | None  # of a write; "free": resolved as none; None: not known
+Recalled = LedgerAnswer | Literal["begun", "free"] | None  # state of a write; "free": resolved as none; None: not known
 
 
 class LedgerEntry(NamedTuple):
@@ -27,9 +27,9 @@ class LedgerEntry(NamedTuple):
     id: str  # of the entry; ``rt.ledger.resolve`` takes it
     tool: str  # the id of the tool
     call_id: str  # as in ``Outcome.id``
-    state: EffectState  # begun (and never ended), unknown (ended so), happened or none (resolved so)
+    state: EffectState  # begun (not ended), unknown (ended with an unknown effect), happened or none (resolved)
     thread: str | None  # the conversation
-    tenant: str | None  # whose it is
+    tenant: str | None  # the customer
     turn_id: str | None  # the turn of the call
     begun: str | None  # ISO time; None: recorded by an older failsoft
     ended: str | None = None  # ISO time at which the call ended with an unknown effect

@@ -34,7 +34,7 @@ def _plain(name: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
-    """End a sentence about an unknown name with similar names, or names that contain it as a word, if there are any."""
+    """Complete a sentence about an unknown name: list similar names, and names that contain it as a word."""
     from difflib import get_close_matches  # imported only after a mistake
 
     known = list(known)

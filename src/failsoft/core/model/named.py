@@ -1,4 +1,4 @@
-"""A mapping by name that answers an unknown name with the nearest one."""
+"""A mapping by name whose error about an unknown name suggests the nearest one."""
 
 from __future__ import annotations
 

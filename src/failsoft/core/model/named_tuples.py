@@ -1,4 +1,4 @@
-"""A cheaper way to make named tuples, for those that are made in every attempt."""
+"""A cheaper constructor for named tuples that are made in every attempt."""
 
 from __future__ import annotations
 
@@ -10,5 +10,8 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def maker(cls: type[T]) -> Callable[[tuple[Any, ...]], T]:
-    """Return a constructor that takes all fields in one tuple. It costs half of the class's own on Python 3.11."""
+    """Return a constructor that takes all fields in one tuple.
+
+    On Python 3.11 it costs half as much as the class's constructor.
+    """
     return cast("Callable[[tuple[Any, ...]], T]", partial(tuple.__new__, cls))

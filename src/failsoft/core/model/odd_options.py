@@ -1,4 +1,4 @@
-"""Options of a tool that are legal but hardly intended, each with a correction."""
+"""Options of a tool that are legal but probably not intended, each with a correction."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import QUEUE, Override, RetryOptions, ToolOptions
 
-Oddity = tuple[str, str]  # the field, and what is odd about it
+Oddity = tuple[str, str]  # the field, and the reason
 
-_SHORT = 0.1  # seconds; a circuit that is open for less was hardly meant so
+_SHORT = 0.1  # seconds; a shorter open time is probably a mistake
 
 
 def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
-    """Find options that have no effect, or another one than a reader would expect."""
+    """Find options that have no effect, or not the effect that a reader expects."""
     if options.id != options.id.strip():
         yield "id", f"{options.id!r:.80} begins or ends with a blank: models and plans will not write it so"
     if not options.label.strip() and options.id.strip("_ "):

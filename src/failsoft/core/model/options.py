@@ -8,7 +8,7 @@ Rules
 - ``config.manifest`` reads mappings with all accepted names (``retry_policy``, ``timeout_ms``, camelCase);
   ``config.layering`` merges the layers into one ``ToolOptions``.
 
-The ``__init__`` for type checkers shows the types that may be written; the fields have the types that are read.
+The ``__init__`` for type checkers shows the types that users may write; the fields have the types after validation.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ def _check_repeats(options: ToolOptions) -> None:
 
 
 def _read_field(options: ToolOptions, name: str, read: Callable[[Any], Any]) -> None:
-    """Replace a field by what ``read`` makes of it."""
+    """Replace a field's value by the result of ``read``."""
     try:
         fill(options, name, read(getattr(options, name)))
     except ValueError as wrong:

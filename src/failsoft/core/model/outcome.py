@@ -114,7 +114,7 @@ class Outcome(Generic[T]):
         self.via = via  # the tool that returned the value; "verify" if the value was lost and found again
         self.duration = duration  # seconds from start to end
         self.fault = fault  # the last failure; None for a success
-        self.decision = decision  # what was done about the failure, and why
+        self.decision = decision  # the decision about the failure, with its reason
         self.missing = missing  # what a partial value lacks
         self.partial = partial  # for a failed call: the best partial result, if partial results are not accepted
         self._label = label
@@ -156,19 +156,19 @@ class Outcome(Generic[T]):
 
     @property
     def repeats(self) -> int:
-        """How many identical calls have had this very result, if that is no progress (five within a minute); else 0."""
+        """The number of identical calls with this result, if that is no progress (five within a minute); else 0."""
         try:
             return self._repeats
-        except AttributeError:  # set only then: most outcomes cost nothing for it
+        except AttributeError:  # set only in that case, so that most outcomes need no field for it
             return 0
 
     def set_repeats(self, repeats: int) -> None:
-        """Note that the same call keeps having this result."""
+        """Note that the same call keeps returning this result."""
         self._repeats = repeats
 
     @property
     def remark(self) -> str:
-        """A sentence for the model beside the value: the missing part, or that the call makes no progress; else empty."""
+        """A sentence for the model to read with the value: the missing part, or the lack of progress; else empty."""
         return (
             self.explanation.model if self.status == "succeeded" and (self.missing is not None or self.repeats) else ""
         )
@@ -226,7 +226,7 @@ class Outcome(Generic[T]):
         return (*self._fields(), *mine) == (*other._fields(), *others)
 
     def __bool__(self) -> bool:
-        """True, whatever the status: warn about a condition that a failed call passes."""
+        """True, whatever the status. Log a warning about an ``if`` that a failed call would pass."""
         if self.status != "succeeded":
             Outcome._on_misuse(
                 self.tool,
@@ -257,7 +257,7 @@ class Outcome(Generic[T]):
 
 
 def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, label: str) -> Outcome[T]:
-    """Make the outcome of a call whose own tool returned the value, at half the price of ``Outcome(...)``."""
+    """Make the outcome of a call whose own tool returned the value, at half the cost of ``Outcome(...)``."""
     made: Outcome[T] = _new(Outcome)
     made._id = id
     made.tool = made.via = tool

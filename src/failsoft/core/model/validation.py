@@ -59,7 +59,7 @@ def word(name: str, value: object) -> None:
 
 
 def one_of(name: str, value: object, literal: object) -> None:
-    """Require one of the words of a ``Literal``."""
+    """Require one of the words in a ``Literal``."""
     words = get_args(literal)
     if value not in words:
         refuse(name, value, f"is not one of {', '.join(words)}{did_you_mean(str(value), words)}")
@@ -89,7 +89,7 @@ def several(name: str, value: object, kind: type[T], *, like: str = "") -> tuple
     return found
 
 
-# What others call these errors: HTTP statuses, names of exceptions
+# Other names of these errors: HTTP statuses, names of exceptions
 _OTHER_NAMES = {
     Code.DEADLINE_EXCEEDED: "408 504 timeout timedout readtimeout connecttimeout",
     Code.UNAVAILABLE: "502 503 serviceunavailable badgateway connection connectionreset connectionrefused network",

@@ -18,7 +18,7 @@ NO_VALUE: Final = _NoValue()
 
 
 class Verified(NamedTuple):
-    """The fate of a write. Make one with ``happened``, ``none`` or ``unknown``."""
+    """The answer about a write. Make it with ``happened``, ``none`` or ``unknown``."""
 
     answer: VerifyAnswer
     value: Any = NO_VALUE  # the value that the tool would have returned, after "happened"
@@ -36,7 +36,7 @@ class Verified(NamedTuple):
 
     @classmethod
     def unknown(cls, reason: str = "") -> Verified:
-        """Nothing could be found out. The write is not repeated."""
+        """It could not be found out. The write is not repeated."""
         return cls("unknown", NO_VALUE, reason)
 
     @property

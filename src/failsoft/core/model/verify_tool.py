@@ -6,11 +6,11 @@ Patterns
 --------
 - A mapping matches a mapping that has all its keys with matching values, and a list that has a matching item.
 - A list matches if one of its entries does. ``[]`` matches only an empty list.
-- ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches what is equal to it.
+- ``"*"`` matches everything but null and empty texts, lists and mappings. Any other value matches equal values.
 - ``{$failed: NOT_FOUND}`` matches if the reading tool failed with that code, or with one of a list of codes, and the other
   side said so (a status, a provider's code) or the tool itself (``NothingDone``). A local error shows nothing.
-- ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. It matches what is equal to it, whatever it
-  contains. A text that begins with a dollar sign is written with two.
+- ``$name`` is the write's argument ``name``, ``$name.part`` a part of it. It matches only equal values, even if it
+  contains a pattern. Write a text that begins with a dollar sign with two of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class VerifyTool(NamedTuple):
-    """A tool that reads back what became of a write, and the patterns of what it returns."""
+    """A tool that reads back the result of a write, and the patterns for its value."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -58,7 +58,7 @@ class VerifyTool(NamedTuple):
     value: str | None  # the value of the write: "$match" or a part of it; None: it is not known
 
     def names(self) -> Iterator[str]:
-        """Yield the arguments of the write that it refers to."""
+        """Yield the names of the write's arguments that the option refers to."""
         for written in (self.arguments, *self.happened_if, *self.none_if):
             for text in _find_texts(written):
                 if text.startswith("$") and not text.startswith("$$"):
@@ -133,7 +133,7 @@ def _check_codes(name: str, codes: Any) -> None:
 
 
 def find_codes(pattern: Any) -> Iterator[Any]:
-    """Yield what a pattern has under ``$failed``."""
+    """Yield the values under ``$failed`` in a pattern."""
     if isinstance(pattern, Mapping):
         if FAILED in pattern:
             yield pattern[FAILED]

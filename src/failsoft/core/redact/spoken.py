@@ -2,7 +2,7 @@ r"""Secrets in sentences: "the password … is wrong", "login failed with …".
 
 Rules
 -----
-- Nothing but its form tells a secret in a sentence from a word, so ``stands_out`` asks for the form of a generated
+- Only its form distinguishes a secret in a sentence from a word. So ``stands_out`` requires the form of a generated
   password: eight characters or more, of three kinds (capitals, small letters, digits, signs), or with three odd signs.
 - Words, names, numbers, dates, versions, addresses, paths, calls, options, placeholders and lists do not stand out.
 - A value that stands out is masked a few words after "password" or "credentials", and after a login "with" or "using" it.
@@ -108,7 +108,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 
 def _is_generated(value: str) -> bool:
-    """True if a value stands out by its signs, and not made of words."""
+    """True if a value stands out by its signs, and is not made of words."""
     core = value[:_MOST].strip(_EDGES)
     if _has_words(core) or compiled(_FIELDS).match(core):
         return False

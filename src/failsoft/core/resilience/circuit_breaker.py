@@ -21,8 +21,9 @@ Rules
 - Fencing: every opening starts a new generation. Results of calls admitted in an older generation are ignored.
 - A clock that is set back lengthens a wait by at most one timeout or one lease.
 
-It counts consecutive failures by default because an agent calls a tool a few times a minute, and a rate over so few calls
-is noise. A window is for busy tools whose failures never come in a row. It uses leases because the process that runs a probe may die without returning the slot.
+It counts consecutive failures by default because an agent calls a tool a few times a minute, and a rate over so few
+calls is noise. A window is for busy tools whose failures never come in a row. Slots are leased because the process that
+runs a probe may die without returning its slot.
 
 The caller applies ``BreakerOptions.count``: with ``attempts`` it records every attempt, with ``calls`` only the last
 attempt of each call.
@@ -45,7 +46,7 @@ Result = Literal["success", "failure", "neutral"]
 
 
 class BreakerState(NamedTuple):
-    """Everything a breaker knows. ``state`` is the stored state; ``observe`` adds the passage of time."""
+    """The complete state of a breaker. ``state`` is the stored state; ``observe`` adds the passage of time."""
 
     state: CircuitState = "closed"
     failures: int = 0  # consecutive transient failures
@@ -69,7 +70,7 @@ class Ticket(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A call was not admitted. ``retry_after`` > 0: the rest of the open time, or of the running probe's lease.
+    """The refusal of a call. ``retry_after`` > 0: the rest of the open time, or of the running probe's lease.
 
     The lease is an upper bound: the probe usually ends sooner.
     """

@@ -6,8 +6,8 @@ Rules, in this order
 2. Transient error, circuit closed, attempts, time and budget available, effect safe: retry.
 3. An alternative tool that handles this error.
 4. An acceptable partial result.
-5. Transient error, and every attempt was refused or was a half-open probe: fail gracefully. The call that met the outage
-   while the circuit was closed has already escalated; probes must not escalate again (ADR 39).
+5. Transient error, and every attempt was refused or was a half-open probe: fail gracefully. The call that failed while
+the circuit was closed has already escalated; probes must not escalate again (ADR 39).
 6. Turn over, or call not required: fail gracefully.
 7. Otherwise escalate; the turn continues.
 
@@ -202,7 +202,7 @@ def refuse_retry(report: ErrorReport, why: str) -> ErrorReport:
 
 
 def refresh_report(report: ErrorReport, *, turn_left: float | None, abandoned: bool) -> ErrorReport:
-    """Return the report after a handler has taken its time: the turn has gone on meanwhile, and may be over."""
+    """Update the report after a handler has taken its time: the turn may have ended meanwhile."""
     if abandoned:
         report = refuse_retry(report, "the turn's time is up")._replace(alternatives=())
     return report._replace(turn_left=turn_left)

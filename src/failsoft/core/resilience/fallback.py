@@ -7,9 +7,9 @@ Rules
 - No fallback follows a tool that must not be repeated and may have acted. This also applies to a fallback that replaced
   such a tool, unless the fallback only reads. The effect counted is that of all attempts in this call. No tool is tried
   twice in one call.
-- "Safe to repeat" covers only the tool itself: another tool does not know its idempotency key. Once a write may
+- "Safe to repeat" covers only the tool itself: another tool does not share its idempotency key. Once a write may
   have acted, no other write follows in this call. A write is a tool that must not be repeated, has a key, or is
-  recognised as one. A tool that nothing is known about may have fallbacks.
+  recognised as one. A tool with an unknown effect may have fallbacks.
 - A tool named by a policy or a custom Error Handler comes first, listed or not. The rules on effects and on tools
   already tried apply to it too.
 """
@@ -24,7 +24,7 @@ from failsoft.core.model.options import Fallback, ToolOptions
 
 
 def forbids_fallback(effect: Effect, known: KnownEffect, primary: KnownEffect) -> bool:
-    """True if no other tool may do the job, because it may be done already and must not be done twice.
+    """True if no other tool may be used, because the work may be done already and must not be done twice.
 
     ``effect`` is the failed tool's effect in this call, ``known`` what is known of that tool, ``primary`` what is known
     of the tool that was called.

@@ -2,12 +2,12 @@
 
 Rules
 -----
-- A bucket holds ``calls`` tokens and is full at first. One token comes back every ``seconds / calls``. Every attempt takes one:
-  the first, retries, and those of fallbacks from the fallback's own bucket.
-- An attempt that finds no token reserves the next one that comes back. So attempts run in the order in which they asked, and
-  each knows at once how long it waits: waiting needs no queue and no wake-up.
-- An attempt waits if its token comes before the turn's deadline, and within ``LONGEST_WAIT`` if there is none. Otherwise it gives
-  its place back and is refused.
+- A bucket holds ``calls`` tokens and is full at first. One token comes back every ``seconds / calls``. Every attempt
+  takes a token: the first one, retries, and fallbacks (from their own bucket).
+- An attempt that finds no token reserves the next one that comes back. So attempts run in the order of their requests,
+  and each knows at once how long it waits. Waiting needs no queue and no wake-up.
+- An attempt waits if its token comes before the turn's deadline, or within ``LONGEST_WAIT`` if there is no deadline.
+  Otherwise it gives its place back and is refused.
 - A place that is given back is free for the next attempt that asks before its time. Attempts that already wait keep their
   times. A place whose time passes before an attempt takes it is lost: a later attempt would run too close to its neighbours.
 
@@ -51,11 +51,11 @@ def take(bucket: Bucket, rate: Rate, *, now: float) -> tuple[Bucket, float]:
 
 
 def give_back(bucket: Bucket, rate: Rate, *, at: float) -> Bucket:
-    """Return the bucket after the token of the time ``at``, which was waited for, has been given back."""
+    """Return the bucket after a waiting attempt has given back its token of the time ``at``."""
     times = list(bucket.given_back)
     insort(times, at)
     full_at = bucket.full_at
-    while times and times[-1] >= full_at - rate.seconds - MOMENT:  # the last one: as if it had never been taken
+    while times and times[-1] >= full_at - rate.seconds - MOMENT:  # the last token: as if it had never been taken
         times.pop()
         full_at -= rate.seconds / rate.calls
     return Bucket(full_at, tuple(times))

@@ -148,7 +148,7 @@ def plan_retry(
 def veto_retry(
     retry: Retry, *, opened: bool, nested: bool, turn_left: float | None, abandoned: bool
 ) -> Retry | NoRetry:
-    """Return the retry, or why the call's surroundings forbid it.
+    """Return the retry, or the reason why the call's surroundings forbid it.
 
     ``opened``: the failure has opened the circuit. ``nested``: an inner guarded call failed, which was retried already.
     ``turn_left``: seconds until the turn's deadline. ``abandoned``: the turn has gone on without the call.
@@ -189,7 +189,7 @@ def _is_in_time(options: RetryOptions, wait: float, attempts: Attempts, now: flo
 
 
 def _bars(options: RetryOptions, fault: Fault, safe: bool | None, wish: Wish | None) -> str | None:
-    """Return why this failure must never be repeated, regardless of attempts and time; None if it may be."""
+    """Return the reason why this failure must never be repeated, regardless of attempts and time; None if it may be."""
     if fault.code is Code.CANCELLED:
         return "the caller has left"
     if fault.category == "internal_contract_bug":

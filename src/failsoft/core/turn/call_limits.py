@@ -3,7 +3,7 @@
 Rules
 -----
 - Logical calls count: retries and fallbacks belong to the call that they serve. A call counts when it is about to run,
-  whatever becomes of it. A call that is skipped because a dependency failed does not count.
+  whatever its outcome. A call that is skipped because a dependency failed does not count.
 - Calls that tools make inside the turn count, and so do the calls of a turn inside it.
 """
 

@@ -4,7 +4,7 @@ Rules
 -----
 - A call starts when all its dependencies have succeeded, or when ``cascade`` replaces the failed ones by defaults.
 - Every call ends exactly once: it finishes, is skipped, is abandoned at the deadline, or is cancelled.
-- A call that succeeded without a known value starts the calls that only wait for its end. For those that need its value
+- A call that succeeded without a known value starts the calls that only wait for its end. For calls that need its value
   it counts as failed.
 - A skipped call names its root: the call at the start of the chain, which ran and returned no value.
 - At the deadline running calls are abandoned and waiting calls are skipped. Calls added later are skipped at once. A
@@ -151,7 +151,8 @@ class TurnMachine(Generic[C]):
         self._late: set[C] = set()  # abandoned or cancelled while running; each may still report once
         self._over: Literal["expired", "cancelled"] | None = None
         self.valueless = 0  # calls that succeeded without a known value
-        self.no_failure_yet = True  # and the turn is not over: a new call needs no check before it is dequeued
+        # False also once the turn is over; while True, a new call needs no check before it is dequeued
+        self.no_failure_yet = True
 
     def add(self, call: C) -> Sequence[Command[C]]:
         """Add one call whose dependencies have been added before."""
@@ -250,7 +251,7 @@ class TurnMachine(Generic[C]):
         return [Cancel(call, started=True) for call in running] + [Cancel(call, started=False) for call in waiting]
 
     def is_quiet(self) -> bool:
-        """True if every abandoned or cancelled call has reported since."""
+        """True if every abandoned or cancelled call has reported its end."""
         return not self._late
 
     def activate(self, call: C) -> Sequence[_Miss[C]]:

@@ -6,7 +6,7 @@ Rules
   (``observe.subscriptions``).
 - The file is opened for every batch. If it was moved away, the next batch creates a new one.
 - A file that has other content than events is left as it is.
-- A problem is logged once, in one line: when the runtime is made, or when it occurs. Calls go on.
+- A problem is logged once, in one line, when the runtime is made or when it occurs. Calls continue.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def holds_other_data(path: Path) -> bool:
             return False
         with path.open("rb") as file:
             lines = iter(partial(file.readline, 1_000_000), b"")
-            first = next((line for line in lines if line.strip()), b"")  # "echo > file" empties it but for a line end
+            first = next((line for line in lines if line.strip()), b"")  # "echo > file" leaves only a line end
     except OSError:
         return False  # there is none yet, or it cannot be read
     return bool(first) and b'"event_type"' not in first

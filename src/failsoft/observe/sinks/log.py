@@ -3,13 +3,14 @@
 Rules
 -----
 - Levels: ERROR for bugs in a tool and for escalated calls, with a sanitised traceback; WARNING for calls that failed,
-  writes that were cancelled and may have acted, circuits that opened, and a ``verify`` that gives a reason why it does not
-  know; INFO for retries and fallbacks; DEBUG for the rest.
+  writes that were cancelled and may have acted, circuits that opened, and a ``verify`` that does not know and gives a
+  reason; INFO for retries and fallbacks; DEBUG for the rest.
 - A failed call is one record, with the event's data in ``extra``.
 - Records are formatted and handed to logging on one daemon thread of the process, never on an event loop. Callers only
   append to a bounded queue. ``flush`` waits for it, and so does the end of the program.
 - An identical failure of a tool is logged once. Repetitions are counted, and the count is logged once a minute.
-- The queue is short, because an entry holds an exception. What does not fit is dropped, and the number is logged.
+- The queue is short, because an entry holds an exception. Entries that do not fit are dropped, and their number is
+  logged.
 - No handler is installed: where the records go is the application's decision.
 """
 
@@ -81,14 +82,14 @@ def level_of(event_type: str, fields: dict[str, Any], *, known_tool: bool = True
     if event_type == events.CALL_CANCELLED:
         return WARNING if fields.get("effect") == "unknown" else DEBUG
     if event_type == events.EFFECT_VERIFIED and fields.get("answer") == "unknown" and fields.get("reason"):
-        return WARNING  # the reason may be a mistake in verify, which nothing else would show
+        return WARNING  # the reason may be a mistake in verify, which would not be seen otherwise
     return _LEVELS.get(event_type, DEBUG)
 
 
 def _refusal_level(fields: dict[str, Any], *, known_tool: bool) -> int:
     decision = fields.get("decision")
     if decision not in _FINAL or fields.get("circuit_breaker_state") == "open":
-        return DEBUG  # another tool is asked, or the opening of the circuit has been logged
+        return DEBUG  # another tool is tried, or the opening of the circuit has been logged
     if decision == "escalate":
         return DEBUG if known_tool else ERROR  # a registered tool has an event of its own for it
     return WARNING
@@ -132,7 +133,8 @@ class _Counter:
     """Decides which failures are logged and which are only counted."""
 
     def __init__(self) -> None:
-        # Since when, how many since, the last one; oldest first, because ``due`` removes a key before it is seen anew
+        # The start, the number since then, the last failure; oldest first, because ``due`` removes a key before it is
+        # seen again
         self._seen: dict[tuple[Any, ...], tuple[float, int, Entry]] = {}
 
     def admits(self, entry: Entry, now: float) -> bool:

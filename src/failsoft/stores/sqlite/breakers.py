@@ -46,7 +46,7 @@ class Swap(Request):
         self.following = 0  # the new version
 
     def perform(self, connection: sqlite3.Connection, now: float) -> None:
-        self.following = 0  # forget an earlier try that was rolled back
+        self.following = 0  # discard an earlier try that was rolled back
         found = find_record(connection, "breaker", self._key, now)
         if version_of(None if found is None else json.loads(found)) == self._version:
             self.following = next_version(self._version, now)
@@ -101,7 +101,7 @@ class SqliteBreakers:
         return bool(self._watchers)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking for changes."""
         self._stopped.set()
         self._watchers.clear()
 

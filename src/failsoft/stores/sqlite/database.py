@@ -197,7 +197,7 @@ def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
 
 
 def find_newer(path: Path) -> str:
-    """Say that a newer failsoft has written the file; empty if not, or if it cannot be read."""
+    """Explain that a newer failsoft has written the file; empty if not, or if it cannot be read."""
     if not path.is_file():
         return ""
     try:

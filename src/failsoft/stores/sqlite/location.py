@@ -61,7 +61,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def find_obstacle(path: Path) -> str:
-    """Say what prevents a store at ``path``, as far as can be seen without writing; empty if nothing does."""
+    """Describe what prevents a store at ``path``, without writing anything; empty if nothing does."""
     if path.is_dir():
         return "it is a directory: name a file in it"
     place = path

@@ -1,4 +1,4 @@
-"""Read a SQLite store through one connection that follows the file's name and gives up soon.
+"""Read a SQLite store through one connection that follows the file's name and does not wait long.
 
 Rules
 -----

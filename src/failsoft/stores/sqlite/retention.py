@@ -33,7 +33,7 @@ class Retention:
         self._added += len(events.body) + ROW
 
     def apply(self, connection: sqlite3.Connection) -> None:
-        """Prune if it is time to."""
+        """Prune if it is due."""
         if self.max_age is None and self.max_size is None:
             return
         now = self._trusted_time(self.max_age)
