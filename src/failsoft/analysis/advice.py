@@ -2,7 +2,7 @@
 
 Rules
 -----
-- A sentence is given only if the recorded numbers support it, and it names the numbers.
+- Each sentence is supported by recorded numbers, and names them.
 - Savings are estimated from this turn alone, with its calls as they were, and presented as estimates.
 - Savings below ``LEAST`` seconds or below ``SHARE`` of the turn are not reported.
 """
@@ -123,7 +123,7 @@ def _cut_retries(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
 
 
 def _repeated_calls(events: Sequence[Record]) -> Iterator[tuple[float, str]]:
-    """Tools whose same call kept returning the same result."""
+    """Tools that kept returning the same result to the same call."""
     for event in events:
         if event.get("event_type") == "NoProgress":
             tool, repeats = event.get("tool_id"), event.get("repeats")

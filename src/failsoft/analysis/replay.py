@@ -3,7 +3,7 @@
 Rules
 -----
 - Every event that records a decision with its grounds is decided again, by the current core. There are two kinds: the
-  Error Handler's decision about a failure (``replay``), and the fate of a call whose dependency did not succeed
+  Error Handler's decision about a failure (``replay``), and the verdict on a call whose dependency did not succeed
   (``replay_cascades``).
 - A failure is the same if strategy, tool and reason are equal, and the delay to the millisecond. A cascade is the same
   if verdict and root are equal and the dependency did not succeed.
@@ -12,7 +12,7 @@ Rules
 - Decisions without recorded grounds cannot be compared either: refusals shared by callers, events of other versions.
   A decision of a custom Error Handler is compared with the built-in one's.
 
-Why: a record explains a decision only if the decision can be repeated from it.
+Why: a record explains a decision only if the decision can be reproduced from it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def replay(events: Iterable[Record], policies: Iterable[Policy] = ()) -> list[Re
 
 
 def _is_decided(event: Record) -> bool:
-    """True if an event records a decision. None is made about a call that happened, as ``verify`` found out."""
+    """True if an event records a decision. There is no decision about a call that ``verify`` found to have happened."""
     return event["event_type"] in _DECIDED and event.get("decision", "verified") != "verified"
 
 
@@ -152,7 +152,8 @@ class _Turn:
             if event["event_type"] in ("CallSucceeded", "CallLeft"):
                 ends.setdefault(event["call_id"], event["event_type"])
         self._good = {id for id, end in ends.items() if end == "CallSucceeded"}  # calls that succeeded in time
-        self._lost = {event["call_id"] for event in events if event.get("value_known") is False}  # without their value
+        # Calls that succeeded without a known value
+        self._lost = {event["call_id"] for event in events if event.get("value_known") is False}
         self._ran: set[str] = set()  # calls that ran
         self._helped: set[str] = set()  # calls that got a default
         self._roots: dict[str, str | None] = {}  # roots of skipped calls
@@ -185,7 +186,7 @@ class _Turn:
         return _compare(event, id, recorded, again, self._roots.get(because, because))
 
     def _ran_all_the_same(self, ended: Record) -> Iterator[Cascaded]:
-        """Calls that ran although a dependency did not succeed and no default replaced its value."""
+        """Yield calls that ran although a dependency did not succeed and no default replaced its value."""
         for id, needs in (ended.get("needs") or {}).items():
             if id in self._ran - self._helped and not self._good.issuperset(needs):
                 yield _compare(ended, id, "run", "skip")

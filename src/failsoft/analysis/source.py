@@ -2,7 +2,7 @@
 
 Rules
 -----
-- A source returns flat records (``Event.to_dict()``), checked: code that reads them need not expect anything else.
+- A source returns flat records (``Event.to_dict()``) that were checked, so readers need not validate them.
 - Every event has a position, a number that grows. ``read(after=position)`` continues where an earlier read ended, also
   after the file was replaced.
 - Sources do no I/O of their own. They are given functions that read bytes, a store, or a runtime.
@@ -29,7 +29,7 @@ Positioned = tuple[int, Record]
 
 
 class SourceError(FailsoftError):
-    """A source of events that cannot be read; ``problem`` says in which way."""
+    """A source of events that cannot be read; ``problem`` is the kind of problem."""
 
     def __init__(self, message: str, problem: Problem) -> None:
         super().__init__(message)

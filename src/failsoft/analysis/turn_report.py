@@ -27,7 +27,7 @@ Event = Any  # an event of the runtime, with ``to_dict()``
 
 
 class Escalation(NamedTuple):
-    """A failure that a person must know about: no automatic recovery is possible."""
+    """A failure without an automatic recovery: a person must know about it."""
 
     call_id: str  # as in ``report.outcomes``
     fault: Fault | None  # the failure
@@ -81,7 +81,7 @@ class TurnReport:
         self._trace = trace
 
     def __bool__(self) -> bool:
-        """True, whatever happened: warn about a condition that a turn with failures passes."""
+        """True, whatever happened. Log a warning about an ``if`` that a turn with failures would pass."""
         if any(outcome.status != "succeeded" for outcome in self.outcomes.values()):
             Outcome._on_misuse(
                 "turn.report", "every TurnReport is true, also this one with failures: write `if not report.failures`"

@@ -1,4 +1,4 @@
-"""Client of the Error Handler daemon (``failsoft serve``): ask it for decisions, send it events, steer it.
+"""Client of the Error Handler daemon (``failsoft serve``): ask it for decisions, send it events, control its tools.
 
 ``Client`` and ``AsyncClient`` have one method per route. ``RemoteHandler`` and ``EventReporter`` connect a runtime to the daemon: ``Runtime(error_handler="https://…",
 report_to="https://…")`` makes them. Needs the extra ``client`` (httpx), imported with the first connection. May import

@@ -57,7 +57,7 @@ class AsyncClient:
         return answer
 
     async def follow_events(self, *, after: int | None = None, **filters: Any) -> AsyncIterator[dict[str, Any]]:
-        """Yield events as they come, for ever. The ``id`` of each is the position to resume ``after``.
+        """Yield events as they come, without end. The ``id`` of each is the position to resume ``after``.
 
         Raises ``DaemonUnavailable`` when the daemon ends the stream or drops a client that is too slow.
         """
@@ -94,7 +94,7 @@ class AsyncClient:
         return answers.read_circuit(await self._send(requests.post("outcomes", tool=tool, status=status, **details)))
 
     async def send_events(self, source: str, events: Sequence[Mapping[str, Any]], *, dropped: int = 0) -> int:
-        """Store events of a runtime elsewhere; return how many were new."""
+        """Store events of another runtime; return how many were new."""
         return answers.read_accepted(await self._send(requests.events_of(source, events, dropped)))
 
     async def call(self, /, tool: str, args: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
@@ -164,12 +164,12 @@ class AsyncClient:
         tool: str | None = None,
         tenant: str | None = None,
     ) -> list[dict[str, Any]]:
-        """List what an operator must know about."""
+        """List the escalations that an operator must know about."""
         asked = requests.get("escalations", state=state, tool=tool, tenant=tenant)
         return answers.read_list(await self._send(asked), "escalations")
 
     async def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:
-        """Acknowledge an escalation; it is open again when the same happens once more."""
+        """Acknowledge an escalation; it is reopened when the same failure happens again."""
         return await self._send(requests.post("escalations", id, "acknowledge", note=note))
 
     async def thread(self, key: str, *, tenant: str | None = None) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Client:
         return send(self._http, asked.method, asked.path, asked.body, asked.query, self._timeout)
 
     def follow_events(self, *, after: int | None = None, **filters: Any) -> Iterator[dict[str, Any]]:
-        """Yield events as they come, for ever. The ``id`` of each is the position to resume ``after``.
+        """Yield events as they come, without end. The ``id`` of each is the position to resume ``after``.
 
         Raises ``DaemonUnavailable`` when the daemon ends the stream or drops a client that is too slow.
         """

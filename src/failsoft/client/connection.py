@@ -5,7 +5,7 @@ Rules
 - The token travels in a header only. It is given, or read from the variable FAILSOFT_TOKEN, or from the file that
   FAILSOFT_TOKEN_FILE names.
 - Redirects are not followed: the token would go along. Proxies of the environment are not used.
-- A request has one deadline for all of it: an answer that trickles in is given up too. Answers are limited in size, and
+- A whole request has one deadline: an answer that trickles in is given up as well. Answers are limited in size, and
   are not decompressed.
 - Error messages never contain the token.
 """
@@ -39,7 +39,7 @@ _SHOWN = 300  # characters of an answer that is not a problem document
 
 
 class DaemonError(FailsoftError):
-    """The daemon refused a request, or its answer makes no sense."""
+    """The daemon refused a request, or its answer is invalid."""
 
     def __init__(self, message: str, status: int | None = None, problem: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class DaemonUnavailable(DaemonError):
 class Address(NamedTuple):
     """The address of a daemon."""
 
-    url: str  # without a slash at its end
+    url: str  # without a trailing slash
     host: str  # with the port, for messages
 
 

@@ -7,7 +7,7 @@ Rules
   daemon is told how many.
 - After a failure it waits before it tries again, longer each time, up to ``LONGEST_PAUSE`` seconds.
 - A batch that the daemon refuses for good (a 4xx) is dropped and counted: it would be refused again.
-- A forked child has a connection and a name of its own, and does not send what waited in its parent.
+- A forked child has its own connection and name, and does not send the events that wait in its parent.
 - The daemon may get a batch twice if its answer was lost. Each event has its number in the runtime's stream, so it can tell.
 """
 
@@ -57,19 +57,19 @@ class EventReporter:
         self._client: httpx.Client | None = None
         self._waiting: deque[dict[str, Any]] = deque()
         self._pause = 0.0
-        self._next = 0.0  # when the daemon may be asked again
+        self._next = 0.0  # when the daemon may be contacted again
         self.sent = 0
         self.dropped = 0  # events that the daemon never got
-        self._reported = 0  # drops that it knows of
+        self._reported = 0  # dropped events that the daemon knows of
 
     def _name(self) -> None:
-        """Name this process; a forked child numbers its events like its parent, so it needs another name."""
+        """Make a name for this process. A forked child numbers its events like its parent, so it needs another name."""
         self._owner = os.getpid()
         own = f"{self._owner}-{uuid4().hex[:8]}"
         self.source = self._given or f"{socket.gethostname()}-{own}"
 
     def _renew(self) -> None:
-        """Begin anew in a forked child."""
+        """Start over in a forked child."""
         if self._given is not None:
             self._given = f"{self._given}-{os.getpid()}"
         self._name()
@@ -79,7 +79,7 @@ class EventReporter:
         self.sent = self.dropped = self._reported = 0
 
     def write(self, batch: Sequence[Event], /) -> None:
-        """Send the events, and those that still wait."""
+        """Send the events, after those that still wait."""
         if self._owner != os.getpid():
             self._renew()
         for event in batch:
@@ -91,7 +91,7 @@ class EventReporter:
             self._send_all()
 
     def close(self) -> None:
-        """Try once more to send what waits, and close the connection."""
+        """Try once more to send the waiting events, and close the connection."""
         if self._waiting:
             self._send_all()
         if self._waiting:

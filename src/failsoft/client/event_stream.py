@@ -11,13 +11,13 @@ from failsoft.client.connection import DaemonError, DaemonUnavailable, read_answ
 
 
 def stream_headers(after: int | None) -> dict[str, str]:
-    """The headers of a request for the stream, from a position on or from now on."""
+    """The headers of a request for the stream, from a position or from now."""
     position = {} if after is None else {"last-event-id": str(after)}
     return {"accept": "text/event-stream", **position}
 
 
 class EventMessages:
-    """Makes events of the lines of a stream."""
+    """Parses the lines of a stream into events."""
 
     def __init__(self, host: str) -> None:
         self._host = host

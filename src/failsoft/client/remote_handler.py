@@ -1,9 +1,9 @@
-"""An Error Handler on another machine, with the built-in one in reserve.
+"""An Error Handler on another machine. The built-in one decides if it does not answer.
 
 Rules
 -----
-- The daemon has ``timeout`` (100 ms). If it is slow, away, or its answer makes no sense, ``handle`` raises: then the
-  runtime's built-in handler decides, and the event ``HandlerFailed`` says why.
+- The daemon has ``timeout`` (100 ms). If it is slow, cannot be reached, or gives an invalid answer, ``handle`` raises.
+  Then the runtime's built-in handler decides, and the event ``HandlerFailed`` says why.
 - After ``FAILURES`` failures in a row it is not asked for ``PAUSE``; then one call asks it again.
 - A decision that is impossible or unsafe by the report counts as a failure, and is not followed.
 - The reason of a decision names the daemon, so a trace shows who decided.
@@ -62,7 +62,7 @@ class RemoteHandler:
         self.address = read_address(url, "error_handler")
         self.timeout = read_timeout(timeout)
         self._token = find_token(token)
-        self._options = http_options(self.address, self._token, self.timeout)  # httpx is missing: say so now
+        self._options = http_options(self.address, self._token, self.timeout)  # raises now if httpx is missing
         self._lock = threading.Lock()
         self._state = circuit_breaker.INITIAL
         self._begin()
@@ -77,7 +77,7 @@ class RemoteHandler:
         weakref.finalize(self, self._client.close)
 
     async def handle(self, report: ErrorReport) -> Decision:
-        """Return the daemon's decision; raise ``DaemonError`` if there is none that can be followed."""
+        """Return the daemon's decision; raise ``DaemonError`` if it cannot be followed."""
         if self._owner != os.getpid():  # a forked child must not use its parent's connections, nor a lock that it held
             self._lock = threading.Lock()
             self._begin()

@@ -44,7 +44,7 @@ class ReportedFault(TypedDict):
 
 
 class Advice(NamedTuple):
-    """The daemon's decision about an error, with what it knows of the tool."""
+    """The daemon's decision about an error, and the state of the tool."""
 
     decision: Decision
     fault: ReportedFault

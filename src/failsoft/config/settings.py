@@ -130,7 +130,7 @@ def read_policies(policies: Iterable[Policy | Mapping[str, Any]]) -> tuple[Polic
 
 
 def join_policies(manifest: tuple[Policy, ...], given: Iterable[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:
-    """Join the manifest's policies and those of the code. A name that two of them have is logged: traces quote it."""
+    """Join the manifest's policies and those of the code. Log a name that is used twice: traces quote names."""
     book = (*manifest, *read_policies(given))
     if book:
         from failsoft.core.resilience.policy import repeated_names
@@ -172,13 +172,13 @@ def require_text_names(where: str, **names: object) -> None:
 
 
 def require_callables(handler: object = None, **functions: object) -> None:
-    """Refuse functions that cannot be called now, not when the first failure needs them."""
+    """Refuse functions that cannot be called, before the first failure needs them."""
     for name, function in functions.items():
         if not callable(function) and (function is not None or name == "subscribe"):
             raise ManifestError(f"{name}: {brief(function)} cannot be called: give a function")
         if name in ("subscribe", "on_other") and iscoroutinefunction(function):
             raise ManifestError(f"{name}: {brief(function)} is async and would not be awaited: give a plain function")
-        # an explain that fails is reported when it is first needed, and the default text is used
+        # an explain that fails is reported at its first use, and the default text is used
         if name != "explain" and callable(function) and (wrong := _takes_no(function)):
             raise ManifestError(f"{name}: {brief(function)} {wrong}: give a function of one argument")
     if isinstance(handler, type):
@@ -190,7 +190,7 @@ def require_callables(handler: object = None, **functions: object) -> None:
 
 
 def _takes_no(function: Callable[..., Any]) -> str:
-    """Say why a function cannot be called with one argument; empty if it can, or if its signature is not known."""
+    """Explain why a function cannot be called with one argument; empty if it can, or if its signature is not known."""
     try:
         taken = signature(function)
     except (TypeError, ValueError):
@@ -223,7 +223,7 @@ def refuse_odd_flag(name: str, value: object) -> None:
 
 
 def refuse_odd_parts(clock: object, random: object, trace: object, store_required: object) -> None:
-    """Refuse arguments whose mistake would show only far from its cause."""
+    """Refuse arguments whose mistakes would otherwise appear far from their cause."""
     for name, value, method in (("clock", clock, "monotonic"), ("random", random, "random")):
         if value is not None and not hasattr(value, method):
             raise ManifestError(f"{name}: {brief(value)} has no method {method}: see failsoft.testing")

@@ -6,9 +6,9 @@ Rules
   adds the label ``runtime``.
 - Counters are read from the runtime at the scrape. Durations, error codes and turns come from the event stream, on a delivery
   thread, and are counted from the moment that the collector is made.
-- A scrape never raises and never makes a call wait. It waits up to ``PATIENCE`` seconds for the events so far. A runtime
-  that cannot be read is left out, and counted in ``failsoft_scrape_errors_total``.
-- The number of series is bounded by the metric definitions, whatever tools a model asks for.
+- A scrape never raises and never makes a call wait. It waits up to ``PATIENCE`` seconds for the events so far. A
+  runtime that cannot be read is skipped, and counted in ``failsoft_scrape_errors_total``.
+- The number of series is bounded by the metric definitions, even if a model invents tools.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Source:
         services = runtime._engine
         trace = services.log.trace
         self._services = services
-        self._reader = SampleReader(services)  # not the runtime, which may end
+        self._reader = SampleReader(services)  # does not refer to the runtime, which may end
         self._counts = EventCounts(self._reader.label)
         self._delivery = Delivery(
             self._counts.take, name="Prometheus", wait=False, together=True, ask=trace.drain, idle=IDLE

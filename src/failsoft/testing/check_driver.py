@@ -6,8 +6,8 @@
 
 Rules
 -----
-- The same answers must give the same steps and the same outcome. A pipeline that reads a clock, a random source, a log, a
-  lock, a store or the state of others gives itself away: none of them is there during the replay.
+- The same answers must give the same steps and the same outcome. A pipeline that reads a clock, a random source, a log,
+  a lock, a store or the state of others fails: none of these exists during the replay.
 - A driver must answer each step with a value of the type that ``failsoft.runtime.call.steps`` names.
 - A call is replayed when it ends. What was found is raised at the end of the block, as one AssertionError.
 """
@@ -88,12 +88,12 @@ class Checked:
 
 
 class NotGivenError(Exception):
-    """The pipeline used something during a replay that no answer gave it."""
+    """The pipeline used something that no answer of the replay contained."""
 
 
 @contextmanager
 def check_driver() -> Iterator[Checked]:
-    """Check every call that takes the pipeline in the body of ``with``; raise AssertionError for what was found."""
+    """Check every call that takes the pipeline in the body of ``with``; raise AssertionError with all failures."""
     checked = Checked()
     tapes: dict[int, _Tape] = {}
     make, run = Pipeline.__init__, Pipeline.run
@@ -137,7 +137,7 @@ class _Tape:
         self.ticket = ticket
         self.progress = progress
         self.first: AttemptResult | None = None
-        self.steps: list[Any] = []  # described, since the pipeline goes on to change what they refer to
+        self.steps: list[Any] = []  # descriptions, because the pipeline later changes the objects
         self.answers: list[Any] = []
         self.outcome: Any = None
         self.failure = ""
@@ -174,13 +174,13 @@ class _Tape:
             )
 
     def replay(self, make: Any, run: Any) -> str:
-        """Give the answers to a fresh pipeline; return how it differs, or an empty text."""
+        """Replay the answers through a fresh pipeline; return the first difference, or an empty text."""
         call = _ReplayedCall.of(self.call, self._facts(self.call.tool))
         options = self.options._replace(explain=_refuse_explain)
         pipeline = object.__new__(Pipeline)
         before, collects = sys.getprofile(), gc.isenabled()
         seen = 0
-        gc.disable()  # finalisers of others would run in this frame
+        gc.disable()  # other objects' finalisers would run in this frame
         sys.setprofile(_refuse_outside)
         try:
             make(pipeline, options, call, self.ticket, self.progress)
@@ -191,7 +191,7 @@ class _Tape:
                     return self._difference(seen, describe(step))
                 seen += 1
                 if seen > len(self.answers):
-                    return ""  # the driver went no further
+                    return ""  # the driver stopped here
                 answer = self.answers[seen - 1]
                 step = steps.throw(Interrupted()) if answer is _INTERRUPTED else steps.send(answer)
         except StopIteration as done:
@@ -225,7 +225,8 @@ class _Tape:
         return self._tools.setdefault(id(tool), _ToolFacts(tool))
 
 
-# --- stand-ins that hold nothing but what the pipeline may read -----------------------------------------------------------
+# --- substitutes that hold only the data that the pipeline may read
+# -----------------------------------------------------------
 
 
 class _HealthFacts:
@@ -267,7 +268,7 @@ def _hidden(name: str) -> Any:
 
 
 class _ReplayedCall(Call):
-    """A call as it was made. What others change in it cannot be read."""
+    """A call as it was made. Fields that others change cannot be read."""
 
     __slots__ = ()
     abandoned: Any = _hidden("abandoned")
@@ -315,7 +316,7 @@ def _refuse_outside(frame: FrameType, event: str, arg: Any) -> None:
 
 
 def describe(value: Any) -> Any:
-    """Return a value as data that can be compared: objects of others by their identity."""
+    """Return a value as data that can be compared; foreign objects by their identity."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Tool | _ToolFacts):
@@ -337,7 +338,8 @@ def describe(value: Any) -> Any:
     return f"{type(value).__name__} at {id(value):x}"
 
 
-_CANDIDATE = [name for name in Candidate.__slots__ if name not in ("health", "invoke", "token_at")]  # the driver's
+# Fields that only the driver uses
+_CANDIDATE = [name for name in Candidate.__slots__ if name not in ("health", "invoke", "token_at")]
 _OUTCOME = ["id", "tool", "status", "value", "attempts", "via", "duration", "fault", "decision", "missing", "partial",
             "escalated", "recorded", "told", "value_known"]  # fmt: skip
 

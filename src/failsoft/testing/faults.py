@@ -94,7 +94,7 @@ class HttpError(Exception):
 
 
 class Step(NamedTuple):
-    """The behaviour of one call: wait ``delay`` (for ever if None), then raise, or call ``instead`` or the tool."""
+    """The behaviour of one call: wait ``delay`` (forever if None), then raise, or call ``instead`` or the tool."""
 
     name: str
     delay: float | None = 0.0
@@ -126,7 +126,7 @@ class FaultPlan:
 
     @classmethod
     def seeded(cls, seed: int, rates: Mapping[str, float]) -> Self:
-        """Draw each call's step: the steps of ``rates`` with their probability, ``ok`` otherwise."""
+        """Draw a random step for each call: each step of ``rates`` with its probability, ``ok`` otherwise."""
         if not (all(rate >= 0 for rate in rates.values()) and math.fsum(rates.values()) <= 1):
             raise ValueError(f"rates are probabilities with a sum of at most 1: {dict(rates)}")
         plan = cls.__new__(cls)

@@ -3,7 +3,7 @@
 Rules
 -----
 - The clock starts at 0 and stands still while code runs. When nothing is ready, it jumps to the next timer.
-- It never jumps while work is outstanding that the loop cannot foresee: ``run_in_executor`` and ``to_thread``,
+- It never jumps while work is outstanding that the loop cannot see: ``run_in_executor`` and ``to_thread``,
   subprocesses, and failsoft's own threads and processes (``runtime.execution.clock.outside_started``). Meanwhile, after
   a short head start, timers come due at the pace of real time; work that ends earlier costs no virtual time.
 - While a socket or pipe is registered with the loop (even a listening server or an idle connection), virtual time runs

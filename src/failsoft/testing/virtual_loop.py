@@ -25,7 +25,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 _SLICE = 0.02  # real seconds between checks for outstanding work
-_HEAD_START = 0.05  # real seconds for outside work: the speed of a thread must not decide what comes first
+_HEAD_START = 0.05  # real seconds for outside work, so that the speed of a thread does not decide the order
 
 
 class Deadlock(RuntimeError):
@@ -87,7 +87,7 @@ class Driver:
     def time(self) -> float:
         now = self._clock.time()
         # The loop runs everything due before now + resolution. Time stands still meanwhile: a timer that ran slightly
-        # early could reschedule itself for ever.
+        # early could reschedule itself forever.
         self._loop._clock_resolution = math.ulp(now)
         return now
 

@@ -122,9 +122,8 @@ def _judge(watch: Watch, tool: BaseTool, arguments: dict[str, Any], result: Any)
 
 
 def _is_from_handler(watch: Watch, tool: BaseTool, text: str) -> bool:
-    """True if the user's error handler wrote the message, not the tool and not ToolNode.
-
-    True if the tool did not return and the message is not ToolNode's complaint about arguments.
+    """True if the user's error handler wrote the message, not the tool and not ToolNode. That is so if the tool did not
+    return and the message is not ToolNode's about bad arguments.
     """
     if watch.returned or text.startswith(MISFIT):
         return False

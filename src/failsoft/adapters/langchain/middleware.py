@@ -58,7 +58,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         self.__setstate__({})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what each middleware makes for itself, so that it can be copied and pickled."""
+        """Leave out the state that each middleware makes for itself, so that it can be copied and pickled."""
         return {name: value for name, value in vars(self).items() if name not in _OWN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

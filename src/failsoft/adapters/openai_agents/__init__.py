@@ -9,7 +9,8 @@ Rules
   included, and its custom tools go through the runtime under their names. They count as writes unless a manifest entry,
   ``rt.declare`` or a registered tool of that name says otherwise, or their name and description say that they read.
   Hosted tools, computers, shells and patch editors stay as they are.
-- The SDK shows the model the text of every exception of a custom tool. So its failure is raised with that text.
+- The SDK shows the model the text of every exception of a custom tool. So a failure of such a tool is raised with the
+  explanation as its text.
 - A guarded tool shares all attributes with the user's own. The SDK's checks of ``needs_approval``, ``is_enabled`` and
   guardrails hold, also when they change during a run. Hooks, ``tool_use_behavior`` and ``custom_data_extractor`` get
   the user's own tool.

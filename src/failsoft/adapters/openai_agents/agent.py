@@ -60,7 +60,7 @@ def _note_dropped(guard: Guard, agent: weakref.ref[Any]) -> None:
 
 
 def _look_at(agent: Any) -> None:
-    """Log that an agent runs unguarded whose guarded form has been dropped: most likely by mistake."""
+    """Log that an agent runs unguarded although a guarded form was made and dropped: probably a mistake."""
     if isinstance(agent, GuardedAgent):
         agent._guard.has_run = True
     elif _UNUSED.pop(id(agent), None) is not None:  # another object had this id only after its entry was gone

@@ -46,7 +46,7 @@ from failsoft.integration.framework_tool import (
 
 log = logging.getLogger("failsoft")
 
-_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}}  # what a custom tool takes, as arguments
+_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}}  # the arguments of a custom tool
 
 Thread = Callable[[RunContextWrapper[Any]], str | None]
 

@@ -161,7 +161,7 @@ def current_run() -> Run | None:
 
 
 def watch_runs(replace_hooks: Callable[[Any], Any], look_at: Callable[[Any], None]) -> None:
-    """Wrap the default runner, to learn when runs of which agent begin and end and to replace a run's hooks."""
+    """Wrap the default runner, to see when each agent's runs begin and end, and to replace a run's hooks."""
     find, replace = (
         getattr(agents.run, name, None) for name in ("get_default_agent_runner", "set_default_agent_runner")
     )

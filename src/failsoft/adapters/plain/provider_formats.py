@@ -63,7 +63,7 @@ class Asked(NamedTuple):
     arguments: Any  # a mapping, or JSON text
     form: Form
     cut_off: bool = False  # the provider says that the call is incomplete, and its arguments do not show it
-    caller: Any = None  # what made the call, if the answer must name it
+    caller: Any = None  # the program that made the call, if the answer must name it
 
 
 class Other(NamedTuple):

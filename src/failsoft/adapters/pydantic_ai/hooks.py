@@ -5,7 +5,7 @@ exception and records its replacement here. The outermost capability swaps the t
 exception that a hook substitutes is kept.
 
 Since pydantic-ai 2.54 ``on_tool_execute_error`` runs inside ``wrap_tool_execute``; before, it ran after it. ``asked``
-records which: whichever of the two comes last swaps the exception.
+records the order, and the later of the two swaps the exception.
 """
 
 from __future__ import annotations

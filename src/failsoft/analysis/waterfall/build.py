@@ -5,7 +5,7 @@ Rules
 - The events are those of one trace in order, as objects or as flat records. Events of other turns are ignored.
 - An attempt ends at its event's time, minus ``decided_ms`` for a custom Error Handler, and begins ``duration_ms``
   earlier. A wait follows a failure that is retried, or precedes an attempt while the service has asked for a pause
-  (``held``). It lasts until the next attempt, whatever was planned.
+  (``held``). It lasts until the next attempt, even if another delay was planned.
 - ``queued`` is the recorded ``queued_ms``: the attempt waited for a slot, a thread or a process. A busy event loop does
   not count.
 - ``verifying`` follows the failed attempt: the delay and the time until ``verify`` answered. Its event comes before the

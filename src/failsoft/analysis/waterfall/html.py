@@ -5,7 +5,8 @@ Rules
 - The page has no script, no external resource and no style attribute. Its content security policy forbids them and
   names its one style sheet by hash.
 - Foreign text (names, errors) is escaped, and its control and direction characters are made visible.
-- The forms differ without colour, as in a terminal: waits are hatched, failures end in a bar, unfinished attempts fade.
+- The shapes can be told apart without colour, as in a terminal: waits are hatched, failures end in a bar, unfinished
+  attempts fade.
 - Every attempt is visible, however short. The text under a call gives the details.
 """
 
@@ -256,7 +257,7 @@ def _failure(row: Row, waterfall: Timeline) -> str:
 
 
 def _id(row: Row, name: str) -> str:
-    """The call's id, unless it says the same as the name before it."""
+    """The call's id, unless the name before it says the same."""
     return "" if row.short_id == name else f'<span class="id">{_text(row.short_id)}</span>'
 
 

@@ -57,7 +57,7 @@ class Row:
     via: str | None = None  # the tool that returned the value
     root: str | None = None  # for a skipped call: the call whose failure is the cause; None: there was no time
     code: str | None = None
-    may_have_acted: bool = False  # it failed and is not known to be safe to repeat
+    may_have_acted: bool = False  # it failed, and repeating it may be unsafe
     defaults: tuple[str, ...] = ()  # arguments filled by a default
     partial: bool = False
     late: float | None = None  # seconds from the deadline to its late result
@@ -66,9 +66,9 @@ class Row:
     critical: bool = False
     label: str = ""  # the tool's name for people; empty: the id with spaces
     error: str = ""  # the last failure
-    decision: str = ""  # what was done about it
+    decision: str = ""  # the decision about it
     reason: str = ""  # why
-    value_known: bool = True  # False: it succeeded, as verify found out, and its value is lost
+    value_known: bool = True  # False: verify found that it succeeded, but its value is lost
 
     @property
     def name(self) -> str:

@@ -3,8 +3,8 @@
 Rules
 -----
 - ``path`` divides the turn's own time along its critical path. Every moment counts once, so the parts add up to the
-  turn's duration. It answers "what would have to be faster".
-- ``work`` adds up the time of all calls, parallel or not. It answers "what did failures cost".
+  turn's duration. It answers "what must become faster?".
+- ``work`` adds up the time of all calls, parallel or not. It answers "what did failures cost?".
 - Time in which no call was running is ``outside``: the turn's body, or the model.
 """
 
@@ -82,7 +82,7 @@ class Verdict(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """The cost of all calls together in a sentence or two; empty if there is nothing to say."""
+        """Describe the cost of all calls together in one or two sentences; empty if there is none."""
         total = sum(share.seconds for share in self.work)
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)
         if not total or not together:
@@ -128,7 +128,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def _along(segments: Iterable[Segment], duration: float) -> Iterator[Share]:
-    """Yield every moment of the turn once, with its use."""
+    """Divide the turn's time into parts, and yield each with its use."""
     at = 0.0
     for segment in sorted(segments, key=lambda each: each.start):
         start = min(max(segment.start, at), duration)

@@ -23,7 +23,7 @@ def find_kind(source: str | bytes) -> DocumentKind | None:
 
 
 def refuse_other(document: Document, wanted: DocumentKind) -> None:
-    """Refuse a document of the other kind in one sentence, instead of calling each of its keys unknown."""
+    """Refuse a document of the other kind in one sentence, instead of one error for each key."""
     if _look(document.value) not in (wanted, None):
         raise_problems([document.problem((), _INSTEAD[wanted])])
 

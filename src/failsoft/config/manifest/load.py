@@ -129,7 +129,7 @@ def _refuse_cycles(document: Document) -> None:
 
 
 def _refuse_texts(document: Document, content: Mapping[str, Any]) -> None:
-    """Report texts that nothing shows, and texts with unknown facts."""
+    """Report texts with a key that is never used, and texts with unknown facts."""
     languages = content.get("explanations", {})
     for language, texts in languages.items():
         for key, text in texts.items():

@@ -42,7 +42,7 @@ _brief.maxdict = _brief.maxlist = _brief.maxtuple = 2
 
 
 def parse(block: type[Block], document: Document) -> Any:
-    """Return what the block makes of the document; None if it has problems, which are added to the document."""
+    """Return the value that the block makes of the document; None if there are problems, which are added to the document."""
     try:
         return _adapter(block).validate_python(document.value)
     except ValidationError as error:

@@ -79,7 +79,7 @@ class Cli(click.Group):
             code = fail("stopped", INTERRUPTED, as_json=as_json)
         except (BrokenPipeError, SystemExit) as error:  # the reader closed the pipe
             if isinstance(error, SystemExit) and sys.stdout is stdout:
-                raise  # click exits this way only after it has replaced a broken stream
+                raise  # click exits in this way only after it has replaced a broken stream
             give_up("stdout")
             code = CUT_OFF
         except OSError as error:

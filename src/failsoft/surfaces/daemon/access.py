@@ -2,9 +2,10 @@
 
 Rules
 -----
-- Checked in this order, before any route is looked up: one length of the body and one Host (400), an allowed Host (421), Origin and Sec-Fetch-Site (403), token (401, or 429 if
-  the address is refused too often), rate of the token (429). Requests with a valid token never wait for those without:
-  both may come from one address, of this machine or of a proxy.
+- The order of checks, before any route is looked up: one length of the body and one Host (400), an allowed Host (421),
+  Origin and Sec-Fetch-Site (403), token (401, or 429 if the address is refused too often), rate of the token (429).
+  Requests with a valid token never wait for those without: both may come from one address, of this machine or of a
+  proxy.
 - Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
 - The token is in the header ``Authorization: Bearer …`` and nowhere else.
 - Paths are compared as the server has received them, in ``scope["path"]``.
@@ -50,7 +51,7 @@ class Bucket:
         self._at = now
 
     def take(self, now: float) -> bool:
-        """Take one out; False if it is empty."""
+        """Take one token; False if there is none."""
         self._level = min(max(self._rate, 1.0), self._level + (now - self._at) * self._rate)
         self._at = now
         if self._level < 1.0:
@@ -91,7 +92,7 @@ class Access:
     def _check(self, scope: Scope) -> Grant | None:
         """Return the grant of a request; None for the open path."""
         hosts, origins, site, secrets, lengths = read_headers(scope)
-        if lengths > 1:  # a proxy may believe the other one, and pass the rest of the body on as a request of its own
+        if lengths > 1:  # a proxy may use the other length, and forward the rest of the body as a separate request
             raise Problem(400, "the length of the body is given twice", headers={"connection": "close"})
         if len(hosts) != 1:
             raise Problem(400, "a request needs the header Host, once")
@@ -119,7 +120,7 @@ class Access:
         return grant
 
     def _is_granted(self, scope: Scope) -> bool:
-        """True if the token of a request that goes on is still valid."""
+        """True if the token of a long request is still valid."""
         (secret,) = read_headers(scope)[3]
         return bool(self._tokens.find(secret) == scope["grant"])
 

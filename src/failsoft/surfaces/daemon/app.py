@@ -65,7 +65,7 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _Endpoint:
-    """All methods of one path. The role is checked here, for the very route that answers."""
+    """All methods of one path. The role is checked here, for the route that answers."""
 
     def __init__(self, daemon: Daemon, specs: dict[str, RouteSpec]) -> None:
         self._daemon = daemon

@@ -1,4 +1,4 @@
-"""The audit: one event for every change of state that a request makes, with who asked for it."""
+"""The audit: one event for every change of state that a request makes, with the name of the token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from failsoft.surfaces.daemon.tokens import Grant
 
 
 class Audit:
-    """Records what operators do."""
+    """Records the actions of operators."""
 
     def __init__(self, log: CallLog) -> None:
         self._log = log

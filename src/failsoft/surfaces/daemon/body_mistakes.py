@@ -1,4 +1,4 @@
-"""The mistakes of a request's body and query, in words for the person who wrote the client."""
+"""The mistakes of a request's body and query, in words for the author of the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNKNOWN = "extra_forbidden"
 def list_mistakes(found: Sequence[_Mistake], models: Sequence[type[BaseModel]]) -> list[dict[str, str]]:
     """List each mistake with its JSON pointer. Values are not repeated.
 
-    A body may have one of several forms. Only the mistakes of the form that fits best are listed.
+    A body may have one of several forms. Only the mistakes of the best-fitting form are listed.
     """
     if len(models) > 1 and all(one["loc"] for one in found):
         best = min(models, key=lambda model: sum(len(one["loc"]) <= 2 for one in _of_form(found, model)))

@@ -1,9 +1,10 @@
-"""Group commit: answers wait until the store has what they acknowledge, and share one wait.
+"""Group commit: answers wait until the store has saved what they acknowledge, and share one wait.
 
 Rules
 -----
 - ``wait`` returns True once everything recorded before is durable, False if the store has lost something or is too slow.
-- One commit runs at a time. All that ask meanwhile wait for the next one: the slower the store, the larger the groups.
+- One commit runs at a time. Callers that come meanwhile wait for the next one: the slower the store, the larger the
+  groups.
 - Commits begin at least ``PACE`` seconds apart. Each one wakes four OS threads, which costs as much as a whole request. The
   first one after a pause begins at once.
 """
@@ -24,7 +25,7 @@ class Commits:
 
     def __init__(self, commit: Callable[[float], bool]) -> None:
         self._commit = commit
-        self._next: asyncio.Future[bool] | None = None  # of those that wait for the next commit
+        self._next: asyncio.Future[bool] | None = None  # of the callers that wait for the next commit
         self._running: asyncio.Task[None] | None = None
         self._begun = -PACE  # when the latest commit began
         self._thread = ThreadPoolExecutor(1, "failsoft commit")

@@ -28,8 +28,8 @@ from failsoft.surfaces.daemon.routes import RouteSpec
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
 
-REMEMBERED = 5_000  # events from elsewhere that are recognised after a restart if they are sent again
-JOBS_SECONDS = 0.3  # for calls and turns to end after they were cancelled
+REMEMBERED = 5_000  # remote events that are recognised after a restart if they are sent again
+JOBS_SECONDS = 0.3  # seconds that cancelled calls and turns have to end
 
 
 class Daemon:
@@ -67,13 +67,13 @@ class Daemon:
                 self.book.tool(kept["tenant"], kept["tool"]).disabled = kept["reason"]
             elif kept.get("tenant") is None:
                 rt.disable(kept["tool"], kept["reason"])
-        exposition(rt)  # its counts of events begin with the first use
+        exposition(rt)  # the exporter counts events from its first use on
         self.started = monotonic()
         self.routes: Sequence[RouteSpec] = ()  # set by ``app``
         self.stopping = False
 
     def disable(self, tool: str, reason: str) -> None:
-        """Refuse calls of a tool, after a restart too."""
+        """Refuse calls of a tool, also after a restart."""
         self.store.put("disabled", key_of(tool), {"tool": tool, "reason": reason})
         self.rt.disable(tool, reason)
 
@@ -83,13 +83,13 @@ class Daemon:
         self.rt.enable(tool)
 
     def disable_reported(self, tool: ReportedTool, reason: str) -> None:
-        """Advise one tenant's executors against a tool of theirs, after a restart too."""
+        """Advise one tenant's executors against one of their tools, also after a restart."""
         kept = {"tool": tool.id, "reason": reason, "tenant": tool.tenant, "reported": True}
         self.store.put("disabled", key_of("reported", tool.tenant, tool.id), kept)
         tool.disabled = reason
 
     def enable_reported(self, tool: ReportedTool) -> None:
-        """Allow a tool again that only executors elsewhere have."""
+        """Allow a tool again that only remote executors have."""
         self.store.delete("disabled", key_of("reported", tool.tenant, tool.id))
         tool.disabled = None
 

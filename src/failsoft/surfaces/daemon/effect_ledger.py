@@ -28,7 +28,7 @@ async def get_ledger(on: Exchange) -> Response:
 
 
 async def post_resolve(on: Exchange) -> Response:
-    """Say what became of a write."""
+    """Resolve a case: record whether the write happened."""
     body: ResolveRequest = on.body
     tenant, who = on.grant.tenant, on.grant.name
     try:

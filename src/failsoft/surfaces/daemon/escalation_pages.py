@@ -34,7 +34,7 @@ async def get_escalations(on: Exchange) -> Response:
 
 
 async def post_acknowledge(on: Exchange) -> Response:
-    """Acknowledge an escalation. It is open again when the same happens once more."""
+    """Acknowledge an escalation. It is reopened when the same failure happens again."""
     body: AcknowledgeRequest = on.body
     note = sanitise(body.note)
     entry = on.daemon.escalations.acknowledge(on.id, on.grant.tenant, on.grant.name, note)

@@ -2,9 +2,9 @@
 
 Rules
 -----
-- One entry per tenant, runtime, tool and error code. It counts, and names the latest call; so a tool that is broken is one
+- One entry per tenant, runtime, tool and error code. It counts, and names the latest call; so a broken tool is one
   entry, however often it is called.
-- An acknowledged entry is open again when the same happens once more.
+- An acknowledged entry is reopened when the same failure happens again.
 - Entries are kept in the store, and survive a restart. The ``MOST`` latest of each tenant are kept, for ``KEPT_SECONDS``.
   Beyond ``MOST_IN_ALL``, the tenant that has most of them loses its oldest.
 """
@@ -40,7 +40,7 @@ class Escalations:
         self._wall = wall
         self._lock = threading.Lock()  # ``save`` runs on the thread of commits
         self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
-        self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by how many entries they have
+        self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by their number of entries
         self._many = 0
         self._unsaved: dict[str, tuple[str | None, str]] = {}  # tenant and id, by key
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
@@ -78,7 +78,7 @@ class Escalations:
         self._resize(tenant, len(own) + 1, len(own))
 
     def _resize(self, tenant: str | None, before: int, after: int) -> None:
-        """Take note of how many entries a tenant has. One without entries is forgotten."""
+        """Update a tenant's number of entries. A tenant without entries is forgotten."""
         self._many += after - before
         if before:
             alike = self._by_size[before]
@@ -91,7 +91,7 @@ class Escalations:
             del self._entries[tenant]
 
     def note_outcome(self, tenant: str | None, outcome: Outcome[Any], turn_id: str | None = None) -> None:
-        """Count the escalation of a call of the daemon's own, if it was escalated."""
+        """Count the escalation of one of the daemon's own calls, if it was escalated."""
         fault = outcome.fault
         if outcome.escalated and fault is not None:
             said = {"code": fault.code.value, "category": fault.category, "error": fault.message}
@@ -138,7 +138,7 @@ class Escalations:
 
 
 def _short(value: Any) -> str | int | float | None:
-    """Return a field of an event: runtimes elsewhere may send anything."""
+    """Return a field of an event as a short text: remote runtimes may send anything."""
     if isinstance(value, str):
         return value[:LONGEST]
     return value if isinstance(value, int | float) else None

@@ -4,8 +4,8 @@ Rules
 -----
 - A batch has everything that the store got since the last one, and comes at most every ``INTERVAL`` seconds. Clients with
   the same filter get the same bytes.
-- The id of a message is the position of its last event in the store. A client that comes back with it, after a restart of
-  the daemon too, gets everything after it.
+- The id of a message is the position of its last event in the store. A client that returns with this id, even after a
+  restart of the daemon, gets everything after it.
 - There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them, or takes
   nothing for ``SEND_SECONDS``, is dropped; its last id is where it can resume.
 - While there are no clients, nothing is read.
@@ -34,7 +34,7 @@ KEPT: Final = 64  # batches
 MOST_EVENTS: Final = 2_000  # of one batch
 MOST_CLIENTS: Final = 256
 SEND_SECONDS: Final = 10.0
-LOOK_SECONDS: Final = 1.0  # after which a client whose token is void is found, though there are no events
+LOOK_SECONDS: Final = 1.0  # seconds until a client with a void token is noticed when there are no events
 GROUP: Final = 5  # clients that get a batch at the same time
 SPREAD: Final = 0.6  # of the interval
 _FARTHEST: Final = 2**62
@@ -126,7 +126,7 @@ class Feed:
         self.clients += 1
         position = after or 0
         try:
-            if self.clients > MOST_CLIENTS:  # they came together, before any of them was counted
+            if self.clients > MOST_CLIENTS:  # several came at once, before any of them was counted
                 yield encode("dropped", position, "{}")
                 return
             await self._start()
@@ -151,21 +151,24 @@ class Feed:
                 elif batch is not None:
                     self.dropped += batch == "dropped"
                     yield encode(batch, reached, "{}")
-        except Exception as error:  # the store's; the client may come back
+        except Exception as error:  # the store failed; the client may reconnect
             log.warning("a stream of events ended: %s", sanitise(f"{type(error).__name__}: {error}"))
             yield encode("dropped", position, "{}")
         finally:
             self.clients -= 1
 
     async def _first_position(self, after: int | None) -> int:
-        """The position that a client starts from. One beyond the latest event is of another store: all that comes is new."""
+        """Return the position that a client starts from.
+
+        A position beyond the latest event is of another store: everything is new.
+        """
         if after is None or after <= self._position:
             return self._position if after is None else after
         return min(after, await self.latest())
 
     async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str | None]]:
-        """Yield the batches after a position as they come, None now and then if there are none; at the end, why it ended."""
-        woken = False  # without a new batch
+        """Yield the batches after a position as they come, None from time to time without any, and the reason at the end."""
+        woken = False  # True: woken without a new batch
         while not self.closed:
             if self._batches and position < self._batches[0].after and position < self._position:
                 yield position, "dropped"
@@ -183,11 +186,11 @@ class Feed:
         yield position, "end"
 
     def _begin(self) -> int:
-        """The position from which on batches are kept."""
+        """Return the position from which batches are kept."""
         return self._batches[0].after if self._batches else self._position
 
     async def _start(self) -> None:
-        async with self._starting:  # clients that come together start from the same position
+        async with self._starting:  # clients that come at once start from the same position
             if self._task is None:
                 self._position = await self.latest()
                 self._batches.clear()
@@ -201,7 +204,7 @@ class Feed:
         while self.clients and not self.closed:
             try:
                 rows = await self.read(self._position, MOST_EVENTS)
-            except Exception:  # a store that fails now may answer later
+            except Exception:  # the store may answer later
                 rows = []
             if rows:
                 batch = Batch(self._position, rows)

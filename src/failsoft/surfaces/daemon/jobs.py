@@ -2,7 +2,7 @@
 
 Rules
 -----
-- A client waits for up to ``wait`` seconds. What takes longer goes on, and the client polls it or follows its events.
+- A client waits for up to ``wait`` seconds. A longer job continues, and the client polls it or follows its events.
 - An id is used once. The latest ``KEPT`` finished jobs are kept in memory; a turn's trace stays in the store.
 - A call cannot end the daemon, whatever its tool raises.
 - A turn is in the store before it is acknowledged, so that it can be found after a crash: its state is then ``interrupted``.
@@ -51,7 +51,7 @@ class Job:
             self.state = "cancelled"
         except Exception as error:
             self.state = "failed"
-            if isinstance(error, FailsoftError):  # a mistake of the caller or of the manifest, not of the daemon
+            if isinstance(error, FailsoftError):  # the caller's or the manifest's mistake, not the daemon's
                 self.error = sanitise(error)
             log.error("the %s %s failed: %s", self.kind, self.id, sanitise(f"{type(error).__name__}: {error}"))  # noqa: TRY400
 
@@ -61,7 +61,7 @@ class ToolExit(Exception):
 
 
 async def contain(work: Awaitable[T]) -> T:
-    """Run a tool so that it does not end the daemon: with ``sys.exit``, say, or with an interrupt of its own."""
+    """Run a tool so that it cannot end the daemon, for example with ``sys.exit`` or its own interrupt."""
     try:
         return await work
     except (Exception, asyncio.CancelledError):
@@ -94,7 +94,7 @@ class Jobs:
             del self._jobs[key]
 
     def find(self, kind: Kind, id: str) -> Job | None:
-        """Return a job; None if it is not known (any more)."""
+        """Return a job; None if it is unknown or was forgotten."""
         return self._jobs.get((kind, id))
 
     async def wait(self, job: Job, seconds: float) -> None:
@@ -104,7 +104,7 @@ class Jobs:
             await asyncio.wait({job.task}, timeout=seconds)
 
     async def cancel(self, job: Job) -> bool:
-        """Cancel a job; False if it has ended. Its end is waited for, but not for long."""
+        """Cancel a job, and wait briefly for its end; False if it had ended."""
         assert job.task is not None
         if job.task.done():
             return False
@@ -113,14 +113,14 @@ class Jobs:
         return True
 
     def cancel_all(self) -> set[asyncio.Task[None]]:
-        """Cancel everything that runs; those that wait for it are answered."""
+        """Cancel all running jobs; clients that wait for them are answered."""
         tasks = {job.task for job in self._jobs.values() if job.task is not None and not job.task.done()}
         for task in tasks:
             task.cancel()
         return tasks
 
     async def close(self, seconds: float) -> None:
-        """Cancel everything that runs, and wait for some seconds."""
+        """Cancel all running jobs, and wait for some seconds."""
         if tasks := self.cancel_all():
             await asyncio.wait(tasks, timeout=seconds)
 

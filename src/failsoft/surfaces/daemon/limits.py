@@ -23,7 +23,7 @@ LARGEST_BODY: Final = 1_000_000  # bytes
 DEEPEST: Final = 64  # levels of JSON
 BODY_SECONDS: Final = 10.0
 MOST_ERRORS: Final = 20  # mistakes named in one answer
-_TEXTS: Final = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*"?')  # one that never ends, too: quickly
+_TEXTS: Final = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*"?')  # also a text that never ends, in linear time
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one level deeper, one level up
 _OTHERS: Final = bytes({*range(256)} - {*b"[{]}"})
 

@@ -5,7 +5,7 @@ Rules
 - Unknown fields are refused, so that a misspelt field does not go unnoticed. Numbers are finite.
 - Durations are in seconds.
 - No field carries a command, an environment or the path of a module: tools come from the manifest only.
-- Ids must not start with ``@``: that is how the ids of a tenant start (``scoping``).
+- Ids must not start with ``@``: ids of tenants do (``scoping``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 def refuse_infinite(value: Any) -> Any:
-    """Return a value from JSON; raise if there is a number in it that no answer could repeat: NaN, or an infinite one."""
+    """Return a value from JSON; raise if it contains a number that an answer cannot contain: NaN or an infinity."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -152,7 +152,7 @@ class ReportBody(Request):
     evidence: Annotated[dict[Line, Any], AfterValidator(refuse_infinite)] | None = None
 
     def to_report(self, tenant: str | None) -> ErrorReport:
-        """Return the report, with sanitised texts; raise if its policy or its evidence make no sense."""
+        """Return the report, with sanitised texts; raise if its policy or its evidence is invalid."""
         data = self.model_dump()
         for name in ("message", "reason", "rule"):
             data["fault"][name] = sanitise(data["fault"][name])

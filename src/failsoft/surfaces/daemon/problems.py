@@ -61,5 +61,5 @@ class Problem(Exception):
 
 
 def find_nothing(what: str, id: str) -> Problem:
-    """The problem of something that does not exist, or that the caller may not see."""
+    """Make the problem for something that does not exist, or that the caller may not see."""
     return Problem(404, f"there is no {what} {id!r:.200}")

@@ -3,14 +3,14 @@
 Rules
 -----
 - The head of each request must come within ``HEAD_SECONDS``. It is held back until it is complete, so its size is known
-  before it is parsed. What cannot become a head, such as the beginning of TLS, is refused at once.
+  before it is parsed. Bytes that cannot begin a head, such as TLS, are refused at once.
 - A request that two readers could read differently is refused, and nothing after it is read. The requests before it, on
-  the same connection, are answered first: an answer never takes the place of another one.
+  the same connection, are answered first: no answer is sent for another request.
 - An absolute address in the place of a path is refused, though RFC 9112 wants servers to accept it: its host could differ
   from the header Host, and no client needs it.
 - Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
   most of them. If all have shown one, the new connection is closed.
-- When a connection ends, every request on it learns of it, not just the latest.
+- When a connection ends, all its requests are told, not just the latest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_HTTP: Final = "Invalid HTTP request received."
 LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 
 _END: Final = b"\r\n\r\n"
-_NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # no head that has it is ever complete
+_NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # a head with this never becomes complete
 _UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
 
 
@@ -46,7 +46,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _turned_away = False
     _refused = False  # nothing more is read
     _between = True  # the parser is between two requests
-    _in_head = False  # the parser is in a head: one that came together with the request before it
+    _in_head = False  # the parser is in a head that came together with the request before it
     _held: bytes | bytearray = b""  # the beginning of a head
     _received = 0  # bytes of the request that is being parsed
 

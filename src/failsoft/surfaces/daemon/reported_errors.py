@@ -1,13 +1,13 @@
-"""Decide about errors that executors elsewhere report, and count how their calls ended.
+"""Decide about errors that remote executors report, and count how their calls ended.
 
 Rules
 -----
 - The decision is that of ``core.resilience.error_handler.decide``, on the same inputs as in process: classification,
   circuit, retries, turn, fallbacks, policies, recovery memory.
 - A report that is sent again (same call, tool and attempt) gets the same answer and is counted once.
-- A complete report of a failsoft runtime says itself what is possible there. Policies and recovery memory of the daemon
-  are added to it; its circuit is the runtime's own.
-- Nothing is kept of an error but its sanitised text.
+- A complete report of a failsoft runtime contains what is possible there. The daemon adds its policies and recovery
+  memory; the circuit is that of the runtime.
+- Only the sanitised text of an error is kept.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _Key = tuple[str, str | None, int | None, str | int | None]
 
 
 class RemoteError(Exception):
-    """An error of an executor elsewhere, with the attributes that ``classify`` reads."""
+    """An error of a remote executor, with the attributes that ``classify`` reads."""
 
 
 def read_error(error: str | ErrorDetails) -> BaseException | str:
@@ -77,7 +77,7 @@ def read_error(error: str | ErrorDetails) -> BaseException | str:
 
 
 def _key(error: str | ErrorDetails) -> _Key | None:
-    """Return what the classification of an error depends on; None if that is more than a few short values."""
+    """Return the values that the classification of an error depends on; None if they are not a few short ones."""
     if isinstance(error, str) or error.headers or error.body is not None or error.retry_after is not None:
         return None
     if len(error.message) + len(error.type or "") + len(str(error.code)) > LONGEST_KNOWN:
@@ -86,13 +86,14 @@ def _key(error: str | ErrorDetails) -> _Key | None:
 
 
 class ErrorDesk:
-    """Takes the reports of executors and runtimes elsewhere."""
+    """Takes the reports of remote executors and runtimes."""
 
     def __init__(self, rt: Services, book: ReportBook, escalations: Escalations) -> None:
         self._rt = rt
         self._book = book
         self._escalations = escalations
-        self._known: OrderedDict[_Key, Fault] = OrderedDict()  # what was classified: a tool that is down repeats itself
+        # Classified errors: a tool that is down repeats the same one
+        self._known: OrderedDict[_Key, Fault] = OrderedDict()
 
     # -- errors --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ class ErrorDesk:
         )  # fmt: skip
 
     def _hold(self, said: ReportedError, tenant: str | None, tool: ReportedTool, fault: Fault) -> None:
-        """Let the daemon's own calls leave the service alone for as long as it asks."""
+        """Set a rate hold for the daemon's own calls, for as long as the service asks."""
         if tool.tool is None or fault.retry_after is None or not fault.retryable or not said.entered:
             return
         thread = said.thread if fault.hint_source == "words" else None
@@ -280,7 +281,7 @@ class ErrorDesk:
     # -- complete reports ----------------------------------------------------------------------------------------------
 
     def review(self, said: ReportBody, tenant: str | None, reporter: str) -> dict[str, Any]:
-        """Decide about a complete report of a runtime elsewhere, with the policies and the memory of the daemon."""
+        """Decide about a complete report of a remote runtime, with the policies and the memory of the daemon."""
         try:
             report = said.to_report(tenant)
         except (KeyError, TypeError, ValueError) as error:
@@ -341,7 +342,7 @@ class ErrorDesk:
 
 
 def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
-    """Return a tool's effect: as declared, else as its executor says, else by its name."""
+    """Return a tool's effect: declared, else stated by its executor, else recognised by its name."""
     known = tool.known
     if known.is_declared or (said.read_only is None and said.idempotent is None):
         return known
@@ -354,7 +355,7 @@ def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
 
 
 def _count_attempt(before: Attempts, said: ReportedError, tool: ReportedTool, fault: Fault, now: float) -> Attempts:
-    """Count the failed attempt. What the executor says about earlier ones comes before what it has reported."""
+    """Count the failed attempt. The executor's statement about earlier attempts overrides its earlier reports."""
     if said.attempt is not None and said.attempt != before.made + 1:
         since = said.since_first_failure or 0.0
         started = before.first_failed_at if before.made else now - since

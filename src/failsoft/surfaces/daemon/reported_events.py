@@ -1,10 +1,10 @@
-"""Events of runtimes elsewhere: checked, sanitised, given to their tenant, and put into the store.
+"""Events of remote runtimes: checked, sanitised, assigned to their tenant, and stored.
 
 Rules
 -----
 - An event keeps its fields; ``runtime`` names the runtime that sent it. Ids of turns and calls get the tenant's prefix.
-- Texts pass the sanitiser, whatever the sender did.
-- The audit is the daemon's own: no runtime elsewhere can add to it.
+- Texts pass the sanitiser, even if the sender has sanitised them.
+- Only the daemon itself writes the audit: remote runtimes cannot add to it.
 - A batch with one bad event is refused as a whole: nothing of it is stored.
 - A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once, the latest
   ones of before a restart of the daemon included.
@@ -41,7 +41,7 @@ def _clean(text: str) -> str:
 
 
 class RemoteRuntime:
-    """A runtime elsewhere, as far as its events show it."""
+    """A remote runtime, as its events show it."""
 
     __slots__ = ("dropped", "events", "last", "metrics", "name", "seen", "tenant")
 
@@ -76,7 +76,7 @@ class RemoteRuntime:
 
 
 class Inbox:
-    """Takes the batches of runtimes elsewhere."""
+    """Takes the batches of remote runtimes."""
 
     def __init__(self, store: Store, wall: Callable[[], float], escalations: Escalations) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class Inbox:
         self._stored: set[tuple[Any, ...]] = set()  # identities of events stored before a restart
 
     def remember(self, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
-        """Recognise stored events of runtimes elsewhere if they are sent again."""
+        """Recognise stored events of remote runtimes if they are sent again."""
         self._stored = {_identity(event) for _, event in rows if "runtime" in event}
 
     def accept(self, batch: EventBatch, grant: Grant) -> int:
@@ -108,7 +108,7 @@ class Inbox:
         return len(made)
 
     def reject(self, batch: EventBatch, grant: Grant) -> None:
-        """Expect a batch again, because the store may have lost it."""
+        """Forget a batch, so that it is accepted again: the store may have lost it."""
         self._runtime(grant.tenant, _clean(batch.source)).last = 0
 
     def runtimes(self, grant: Grant) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ class Inbox:
         return found
 
     def _prepare(self, event: dict[str, Any], source: str, grant: Grant, number: int) -> dict[str, Any]:
-        made: dict[str, Any] = _sanitised(event)  # first: names of fields can become equal by it
+        made: dict[str, Any] = _sanitised(event)  # first: sanitising can make names of fields equal
         mistake = find_mistake(made) or _find_pretence(made)
         if mistake:
             raise Problem(
@@ -156,7 +156,7 @@ def _identity(event: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _find_pretence(event: dict[str, Any]) -> str:
-    """Return why an event cannot be one of a runtime elsewhere; empty if it can."""
+    """Return the reason why an event cannot come from a remote runtime; empty if it can."""
     if event.get("seq") is None:
         return "it has no seq"
     if event["event_type"] == events.OPERATOR_ACTED:

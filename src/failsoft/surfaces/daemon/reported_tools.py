@@ -1,4 +1,4 @@
-"""Tools that run elsewhere, as far as reports of their errors and outcomes tell about them.
+"""Tools that run in remote executors, as their reports show them.
 
 Rules
 -----
@@ -8,7 +8,7 @@ Rules
 - A tool that nothing declares or shows to be a read counts as a write.
 - An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is disabled
   for everybody, by the runtime.
-- The number of tools and of open calls is limited. Beyond it, tools start afresh with every report.
+- The number of tools and of open calls is limited. Beyond the limit, a tool has no history: every report starts over.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_TOOLS: Final = 1_000  # of one tenant
 MOST_TOOLS_IN_ALL: Final = 20_000
 MOST_CALLS: Final = 20_000
-PROBE_SECONDS: Final = 30.0  # a probe elsewhere that is not reported loses its slot after this time
+PROBE_SECONDS: Final = 30.0  # a remote probe that is not reported loses its slot after this time
 
 
 class ReportedTool:
@@ -93,7 +93,7 @@ class ReportedTool:
         return before, changed == "open"
 
     def _ticket(self, state: CircuitState, now: float) -> Ticket | None:
-        """Return the ticket of an attempt elsewhere, which has asked for none: None if the circuit is open."""
+        """Return the ticket for a remote attempt, which was made without asking; None if the circuit is open."""
         if state == "closed":
             return Ticket(self.health.state.generation, None)
         if state == "open":
@@ -171,7 +171,7 @@ class ReportedCall:
 
 
 class ReportBook:
-    """The tools and open calls that executors elsewhere have reported about."""
+    """The tools and open calls that remote executors have reported about."""
 
     def __init__(self, rt: Services, settings: Settings) -> None:
         self._rt = rt
@@ -181,7 +181,7 @@ class ReportBook:
         self._calls: OrderedDict[tuple[str | None, str], ReportedCall] = OrderedDict()
 
     def tool(self, tenant: str | None, id: str) -> ReportedTool:
-        """Return a tenant's tool; one that is met for the first time is added if there is room."""
+        """Return a tenant's tool; add a new one if there is room."""
         of_tenant = self._tools.get(tenant)
         found = None if of_tenant is None else of_tenant.get(id)
         if found is not None and (found.tool is None or self._rt.toolbox.tools.get(id) is found.tool):
@@ -207,7 +207,7 @@ class ReportBook:
         return ReportedTool(self._rt, tenant, options, known, None)
 
     def find(self, tenant: str | None, id: str) -> ReportedTool | None:
-        """Return a tool that only executors elsewhere have; None if a tenant has reported none of this id."""
+        """Return a tool that only remote executors have; None if the tenant has reported no tool of this id."""
         found = self._tools.get(tenant, {}).get(id)
         return found if id not in self._rt.toolbox.tools else None
 

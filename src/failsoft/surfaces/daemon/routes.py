@@ -1,4 +1,4 @@
-"""The form of a route: what the route table, the checks and the OpenAPI document know of it."""
+"""The description of a route, for the route table, the checks and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RouteSpec:
     body: type[BaseModel] | tuple[type[BaseModel], ...] | None = None
     answer: type[BaseModel] | None = None
     status: int = 200
-    also: tuple[int, ...] = ()  # further statuses, success and problems beside the usual ones
+    also: tuple[int, ...] = ()  # further statuses besides the usual ones
     parameters: tuple[Parameter, ...] = ()
     media: tuple[str, ...] = ("application/json",)
     tag: str = ""

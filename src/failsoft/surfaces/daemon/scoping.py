@@ -1,9 +1,9 @@
-"""Tenants: which ids, tools and events belong to whom.
+"""Tenants: find the tenant that an id, a tool or an event belongs to.
 
 Rules
 -----
-- The ids of a tenant's turns and calls start with ``@tenant:``. Ids that callers choose must not start with ``@``, so an id
-  shows whose it is, also in the store and after a restart.
+- The ids of a tenant's turns and calls start with ``@tenant:``. Ids that callers choose must not start with ``@``, so
+  an id shows its tenant, also in the store and after a restart.
 - A token that is bound to a tenant stands for it everywhere, and sees nothing that belongs to others or to no tenant.
 - An event belongs to the tenant that it names, or that its turn's or call's id names.
 """
@@ -19,7 +19,7 @@ from failsoft.surfaces.daemon.tokens import Grant
 
 
 def scoped(tenant: str | None, id: str) -> str:
-    """Return the id under which something of a tenant is recorded."""
+    """Return the id under which a tenant's turn or call is recorded."""
     return id if tenant is None else f"@{quote(tenant, safe='')}:{id}"
 
 
@@ -41,7 +41,7 @@ def tenant_for(grant: Grant, named: str | None) -> str | None:
 
 
 def full_id(grant: Grant, id: str) -> str:
-    """Return the id that a caller means: one of a bound tenant may be given without its prefix."""
+    """Return the full id: a caller that is bound to a tenant may leave out the prefix."""
     if grant.tenant is None or id.startswith(scoped(grant.tenant, "")):
         return id
     return scoped(grant.tenant, id)

@@ -1,10 +1,10 @@
-"""Run the daemon under uvicorn: addresses, TLS, and an end within two seconds.
+"""Run the daemon under uvicorn: addresses, TLS, and a shutdown within two seconds.
 
 Rules
 -----
 - A connection may be idle for ``IDLE_SECONDS``; the other limits on connections are in ``protocol``.
 - After SIGTERM or SIGINT, streams end, requests under way get ``GRACE`` seconds, then the runtime is closed. Everything
-  that was acknowledged is in the store already. The process ends within ``END_SECONDS``, whatever hangs in it.
+  that was acknowledged is in the store already. The process ends within ``END_SECONDS``, even if something in it hangs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ServerOptions(NamedTuple):
 
 
 def refuse_exposure(options: ServerOptions) -> None:
-    """Raise if the host is none, or if other machines could reach the daemon without ``allow_remote``."""
+    """Raise if the host is not valid, or if other machines could reach the daemon without ``allow_remote``."""
     host = options.host
     if not host.strip() or "/" in host or host.isdecimal() or host.count(":") == 1:
         raise FailsoftError(
@@ -80,7 +80,7 @@ class DaemonServer(uvicorn.Server):
         self._daemon = daemon
         self.ready = asyncio.Event()  # set once it listens
         self._signalled = threading.Event()
-        AppStatus.enable_automatic_graceful_drain = False  # it cuts streams off before they are told of the end
+        AppStatus.enable_automatic_graceful_drain = False  # it ends streams before they get the message ``end``
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
@@ -95,7 +95,10 @@ class DaemonServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End in order at the first signal, at once at the second. The process then exits normally, not by the signal."""
+        """Shut down in order at the first signal, at once at the second.
+
+        The process then exits normally, not by the signal.
+        """
         if threading.current_thread() is not threading.main_thread():  # others get no signals
             yield
             return
@@ -113,7 +116,7 @@ class DaemonServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def end_in_time(self) -> None:
-        """Have the process end soon after a signal, though a store, a tool or the event loop hangs."""
+        """Make the process end soon after a signal, even if a store, a tool or the event loop hangs."""
         threading.Thread(target=self._end_process, name="failsoft end", daemon=True).start()
 
     def _end_process(self) -> None:
@@ -132,7 +135,7 @@ class DaemonServer(uvicorn.Server):
 
 
 def run_server(main: Coroutine[Any, Any, T], is_listening: Callable[[], bool]) -> T:
-    """Run the daemon to its end, whatever its tools raise.
+    """Run the daemon to its end, regardless of what its tools raise.
 
     ``SystemExit`` and ``KeyboardInterrupt`` in any task stop the event loop. Once the daemon listens, neither comes from a
     signal (``capture_signals``), only from a tool: its task has ended with it, and the loop goes on.

@@ -78,7 +78,7 @@ async def get_tool(on: Exchange) -> Response:
 
 
 def _tool_to_steer(on: Exchange) -> ReportedTool | str:
-    """Return a tool that only executors of the request's tenant have, or the id of one of the manifest."""
+    """Return a tool that only executors of the request's tenant have, or the id of a tool in the manifest."""
     tenant = named_tenant(on)
     if on.id in on.daemon.rt.tools:
         if tenant is not None:
@@ -172,13 +172,13 @@ async def delete_thread(on: Exchange) -> Response:
 
 
 async def get_memory(on: Exchange) -> Response:
-    """Return what has helped against which errors."""
+    """Return the recovery memory: which strategies helped against which errors."""
     tool = on.request.query_params.get("tool") or None
     return JSONResponse({"families": on.daemon.rt.memory.families(tenant=named_tenant(on), tool=tool)})
 
 
 async def delete_memory(on: Exchange) -> Response:
-    """Forget what has helped."""
+    """Forget the recovery memory."""
     tool, tenant = on.request.query_params.get("tool") or None, named_tenant(on)
     forgotten = on.daemon.rt.memory.forget(tenant=tenant, tool=tool)
     on.daemon.audit.record(on.grant, "forget", tool or "all tools", tenant=tenant, address=on.address)
@@ -187,7 +187,7 @@ async def delete_memory(on: Exchange) -> Response:
 
 
 async def get_runtimes(on: Exchange) -> Response:
-    """List the runtimes elsewhere that have sent events."""
+    """List the remote runtimes that have sent events."""
     return JSONResponse({"runtimes": on.daemon.inbox.runtimes(on.grant)})
 
 

@@ -2,8 +2,8 @@
 
 Rules
 -----
-- The file is made with one random token of the role *operate* at the first start, and has mode 0600. A file that others
-  can read is refused.
+- The file is made with one random token of the role *operate* at the first start, and has mode 0600. A file that other
+  users can read is refused.
 - A token has a name, roles and possibly a tenant. *operate* includes *read* and *report*.
 - Tokens are compared by their SHA-256 in constant time. A running daemon notices a change of the file within a second.
 - The file is replaced as a whole, so a reader never sees half of it.
@@ -153,7 +153,7 @@ class TokenBook:
             self._refresh()
         digest = _digest(secret)
         found = None
-        for known, grant in self._grants.items():  # all of them, so that the time depends on no token
+        for known, grant in self._grants.items():  # compare with all, so that the time depends on no token
             if hmac.compare_digest(known, digest):
                 found = grant
         return found

@@ -90,7 +90,7 @@ async def post_turn(on: Exchange) -> Response:
 
 
 async def _answer(on: Exchange, job: Job, wait: float, place: str) -> Response:
-    """Answer with the result if it comes in time, else with the place where it will be."""
+    """Answer with the result if it comes in time, else with its future address."""
     await on.daemon.jobs.wait(job, wait)
     await on.daemon.confirm()
     running = job.state == "running"
@@ -103,7 +103,7 @@ def _state(job: Job) -> dict[str, Any]:
 
 
 def _json(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer with values of tools, which may be anything."""
+    """Answer with values of tools, which may be any objects."""
     body = json.dumps(data, default=repr).encode()
     return Response(body, status, headers, "application/json")
 
@@ -152,7 +152,7 @@ async def get_turns(on: Exchange) -> Response:
 
 
 def _summarise(on: Exchange, id: str) -> dict[str, Any]:
-    """Return a turn's state, and what its first and its last event say about it."""
+    """Return a turn's state, with the facts in its first and its last event."""
     trace = [event for _, event in on.daemon.store.read(limit=MOST_SUMMARISED, turn_id=id)]
     job = on.daemon.jobs.find("turn", id)
     ended = _find_event(trace, "TurnEnded")
