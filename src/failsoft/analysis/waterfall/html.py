@@ -5,7 +5,7 @@ Rules
 - The page has no script, no external resource and no style attribute. Its content security policy forbids them and
   names its one style sheet by hash.
 - Foreign text (names, errors) is escaped, and its control and direction characters are made visible.
-- The shapes can be told apart without colour, as in a terminal: waits are hatched, failures end in a bar, unfinished
+- The shapes are distinct without colour, as in a terminal: waits are hatched, failures end in a bar, unfinished
   attempts fade.
 - Every attempt is visible, however short. The text under a call gives the details.
 """

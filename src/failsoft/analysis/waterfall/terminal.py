@@ -3,7 +3,7 @@
 Rules
 -----
 - A line has three parts: the call's name, its bar, its result. All bars have the same width.
-- The shapes can be told apart without colour: attempts are solid, failed ones are grey and end in a sign, waits are
+- The shapes are distinct without colour: attempts are solid, failed ones are grey and end in a sign, waits are
   hatched, unfinished ones end in an arrow, refusals and skips are single signs.
 - Every attempt has at least one cell; signs are drawn last.
 - Names come from outside (a call's id from a model): control characters are made visible.
