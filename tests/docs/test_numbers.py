@@ -48,7 +48,7 @@ SAID: list[tuple[str, str, object, object]] = [
     ("how-to/trace.md", "longer than 50 ms is not waited for", delivery.PATIENCE, 0.05),
     ("is-it-safe-to-retry.md", "there are five attempts", RetryOptions().max_attempts, 5),
     ("is-it-safe-to-retry.md", "later than two seconds", RetryOptions().max_total_time, 2),
-    ("is-it-safe-to-retry.md", "More than an hour is not waited for", backoff.LONGEST_HINT, HOUR),
+    ("is-it-safe-to-retry.md", "failsoft does not wait for more than an hour", backoff.LONGEST_HINT, HOUR),
     ("security.md", "at most 256 kB", reading.LARGEST, 256 * 1024),
     ("security.md", "cut to 8 kB", sanitise.LIMIT, 8 * 1024),
     ("security.md", "or expires (30 minutes)", threads.OFFER_LASTS, HOUR / 2),

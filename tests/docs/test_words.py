@@ -76,7 +76,7 @@ def test_names_are_split_into_words(name: str, expected: set[str]) -> None:
 
 PHRASES = re.compile(
     r"\b(st(?:ands?|ood) in for|in vain|whose move|taken for|brought (?:a|no) value|left behind|somebody|nobody"
-    r"|of its own choice|dearest|untold|too little to part|look(?:s|ed)? over|rehomed|of which (?:it is|nothing is known)|told apart|thereby|whereof|is no \w+Options)\b",
+    r"|of its own choice|dearest|untold|too little to part|look(?:s|ed)? over|rehomed|of which (?:it is|nothing is known)|told apart|thereby|whereof|afresh|whatever becomes of|is no \w+Options)\b",
     re.IGNORECASE,
 )
 RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
