@@ -109,6 +109,13 @@ def test_pages_are_in_plain_english(page: Path) -> None:
     assert phrases(prose(text)) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_tables_have_one_row_per_line(page: Path) -> None:
+    """A table whose lines were joined is shown as one paragraph."""
+    joined = re.findall(r"^.*\S.*\| \|?---.*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert joined == []
+
+
 def test_the_newest_section_of_the_changelog_is_in_plain_english() -> None:
     newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
     assert phrases(prose(newest)) == []
