@@ -440,12 +440,15 @@ def test_an_interrupted_waiter_does_not_block_the_others(fresh: Make) -> None:
     assert made.workers.counts.waiting == 0
 
 
-def test_idle_workers_are_ended(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = fresh(spare=1, limit=5)
+def test_idle_workers_are_ended(fresh: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made, gate = fresh(spare=1, limit=5), tmp_path / "gate"
     made.run(fake_tools.echo, 1)
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda _: made.run(fake_tools.pause, 0.1), range(4)))
-    assert made.workers.counts.alive == 5
+        running = [threads.submit(made.run, fake_tools.wait_for, str(gate)) for _ in range(4)]
+        grown = eventually(lambda: made.workers.counts.alive == 5, 20)
+        gate.touch()
+    assert grown
+    assert [call.result().kind for call in running] == ["value"] * 4
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
     for _ in range(6):
         made.run(fake_tools.echo, 1)
