@@ -211,3 +211,16 @@ def test_codes_in_the_value_are_evidence() -> None:
 def test_a_failure_survives_pickling_without_its_value() -> None:
     again = pickle.loads(pickle.dumps(ReturnedFailure("no stock", {"lock": object})))
     assert (str(again), again.returned) == ("no stock", None)
+
+
+@pytest.mark.parametrize("error", ["no seat", {"code": 503}, ["bad"], 7, True, Hostile])
+def test_a_star_matches_any_value_that_is_there(error: Any) -> None:
+    said = error() if error is Hostile else error
+    assert match_pattern(read_failed_if({"error": "*"}), [{"error": said}]) is not None
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"error": None}, {"error": ""}, {"error": False}, {"error": 0}, {"error": []}, "*"]
+)
+def test_a_star_does_not_match_what_is_absent_or_empty(value: Any) -> None:
+    assert match_pattern(read_failed_if({"error": "*"}), [value]) is None

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from failsoft.core.model.failed_if import FailurePattern, FieldMatch
+from failsoft.core.model.failed_if import ANY_VALUE, FailurePattern, FieldMatch
 from failsoft.core.model.json_values import plain, shown
 from failsoft.core.model.misspelt import find_meant
 from failsoft.core.model.outcome import CallFailed, Outcome
@@ -35,6 +35,7 @@ _LENGTH: Final = 2000  # characters of a value that is shown because it has no t
 _OUTCOMES: Final = 8  # nested in each other
 _ABSENT: Final = object()
 _MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
+_MAY_BE_EMPTY: Final = (bool, int, float, str, bytes, list, tuple, dict)
 _UPDATE: Final = ("update",)
 _FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",), "Command": _UPDATE}
 _UNSAID: Final = "The tool reported a failure without a text"
@@ -274,7 +275,10 @@ def _read(value: Any, name: str) -> Any:
 
 
 def _same(found: Any, wanted: str | float | bool | None) -> bool:
-    """Compare plain values. True and 1 differ; an object's own ``__eq__`` is never called."""
+    """Compare plain values. True and 1 differ; an object's own ``__eq__`` is never called. ``"*"`` is any value."""
+    if wanted == ANY_VALUE:
+        empty = found is None or found is _ABSENT or (type(found) in _MAY_BE_EMPTY and not found)
+        return not empty
     if found is None or wanted is None or isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, str) and isinstance(wanted, str):

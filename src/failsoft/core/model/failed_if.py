@@ -7,7 +7,8 @@ Rules
 - In YAML and in code it may be a pattern: a mapping from fields to the values that show a failure. All fields must match.
   ``message`` names the field with the error text. ``text`` is a regular expression for values that have none of the
   fields: a structured flag comes before text.
-- A field may be a path (``result.ok``), or a nested mapping. A list of values matches any of them.
+- A field may be a path (``result.ok``), or a nested mapping. A list of values matches any of them, and ``"*"`` matches
+  whatever is not null, false, 0 or empty.
 - ``when`` holds the fields if one of them is called ``message``, ``text`` or ``when``.
 """
 
@@ -17,12 +18,13 @@ import re
 from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction, signature
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
 
 _LIKE = '{"ok": false, "message": "error"}'
+ANY_VALUE: Final = "*"
 _SCALARS = (str, int, float, bool, type(None))
 _OWN = ("message", "text", "when")
 _DEEPEST = 8
