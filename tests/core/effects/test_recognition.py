@@ -25,7 +25,7 @@ def every(text: str) -> list[str]:
     list_orders check_whether_paid
     top_headlines nearby_restaurants batch_get_items BatchGetItem file_exists calc_tax desc_table ls
     search_api_v2 SearchTool file_reader_tool weather_forecast explain_query GITHUB_LIST_ISSUES should_retry
-    getweather searchflights
+    getweather searchflights GOOGLEMAPS_PLACE_DETAILS reverse_geocode distance_matrix
     """),
 )
 def test_a_read_is_recognised_by_its_name(name: str) -> None:
@@ -51,6 +51,8 @@ def test_a_read_is_recognised_by_its_name(name: str) -> None:
     scale_deployment snapshot_volume backup_database resolve_ticket react_to_message swipe GITHUB_STAR_A_REPOSITORY
     new_event calendar_new_event newTicket generate_invoice shop.generateLabel
     GMAIL_SEND_EMAIL openPullRequest createuser sendemail list_remove list_update archive_results desc_update update_status compute.disks.resize
+    slack_post_message github_star_repo LINKEDIN_SHARE_ARTICLE ZOOM_END_MEETING SLACK_SENDS_A_MESSAGE_TO_A_CHANNEL
+    open_bank_account capture_card_payment print_shipping_label generate_purchase_order collect_late_fee supply_collateral
     """),
 )
 def test_a_write_is_recognised_by_its_name(name: str) -> None:
@@ -70,7 +72,8 @@ def test_a_write_is_recognised_by_its_name(name: str) -> None:
           post_status report_status transfer_balance adj_balance zero_balance sync_status archive_history order_report
           bug_report daily_summary meeting_schedule movie_rate tax_return anonymize_profile thermostat_temperature
           moderate_reviews solicit_reviews strip_metadata embed_metadata scrub_history vacuum_statistics circulate_news
-          implement_recommendations getandlock fetchandstore searchandpay"""
+          implement_recommendations getandlock fetchandstore searchandpay
+          scrub_list anonymize_view get_new_address convert_position recall_memory"""
     ),
 )
 def test_a_name_that_says_nothing_certain_is_neither(name: str) -> None:
@@ -183,6 +186,8 @@ def test_a_read_with_a_described_side_effect_is_not_recognised_as_a_read(descrip
         ("queries", "Return a message after creating new saved queries.", "write"),
         ("convert_chapter", "Starts the conversion of a chapter.", "write"),
         ("add", "Add a product", "write"),
+        ("frobnicate_compute", "Frobnicates GPU compute resources.", "neither"),
+        ("gpu_compute", "GPU compute of a customer.", "read"),
     ],
 )
 def test_a_name_that_can_mean_both_is_decided_by_its_description(name: str, description: str, effect: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from failsoft.core.effects import words as table
-from failsoft.core.effects.names import WORDS, Named, joined, light, reads, writes
+from failsoft.core.effects.names import PARTS, WORDS, Named, joined, light, reads, words_of, writes
 
 _LEAD_IN = re.compile(
     r"(?:^|\W)(?:"
@@ -76,6 +76,16 @@ def by_opening(description: str) -> Named | None:
         also = _also_writes(description)
         return Named("write" if also else "read", f'its description says "{also or first["word"]}"')
     return _described(first["word"], following, rest)
+
+
+def begins_with_verb_of(name: str, description: str) -> bool:
+    """True if a description begins with the first word of the name, and another word follows: "rent_compute: Rents a GPU".
+
+    That word is then the verb of the name, even if no table knows it.
+    """
+    named = words_of(PARTS.split(name)[-1])
+    told = [word.lower() for word in WORDS.findall(description[:60])][:2]
+    return len(named) > 1 and len(told) > 1 and named[0] in forms_of(told[0]) and named[1] not in forms_of(told[1])
 
 
 def _described(word: str, following: str, rest: str) -> Named | None:

@@ -31,7 +31,7 @@ def by_name(name: str) -> Named | None:
         return None if _ends_in_read(name) and request.group(1).lower() == "post" else _write(request.group(1))
     parts = [part for part in PARTS.split(_METHOD.sub("", name)) if part]
     for number, part in enumerate(reversed(parts)):
-        words = words_of(part)
+        words = action_of(part)
         if number and len(words) == 1 and words[0] in table.COMPUTES:
             continue
         if number and len(words) > 1 and words[0] in table.READS_THAT_ARE_NOUNS:  # "check_deposits.adjustment"
@@ -56,6 +56,20 @@ def words_of(part: str) -> list[str]:
     return words
 
 
+def action_of(part: str) -> list[str]:
+    """Split a part of a name into words, without the service before a verb: "slack_post_message", "ZOOM_END_MEETING"."""
+    words = words_of(part)
+    if len(words) < 3 or words[1] not in table.WRITES_FIRST | table.WRITES_IN_FRONT:
+        return words
+    return words[1:] if words[0] in table.SERVICES or (part.isupper() and not _may_be_verb(words[0])) else words
+
+
+def _may_be_verb(word: str) -> bool:
+    known = table.READS_FIRST | table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT
+    other = table.READS_BEFORE_NOUN | table.MANNERS | table.PHRASAL_WRITES.keys() | table.PHRASAL_READS.keys()
+    return reads(word) or writes(word) or word in known or word in other
+
+
 def _by_words(words: list[str]) -> Named | None:
     """Judge the part of a name that names the action."""
     if not words:
@@ -69,7 +83,7 @@ def _by_words(words: list[str]) -> Named | None:
         return None
     if first == "resolve" and table.LOOKED_UP & set(words[1:]):
         return None
-    if first in table.OPEN and not table.PHRASAL_WRITES.get(first, frozenset()) & set(words[1:2]):
+    if first in table.OPEN and not phrasal(first, words[1:]):
         return joined(words)
     if first in table.READS_FIRST:
         return joined(words) or _read(first)
@@ -82,7 +96,7 @@ def _by_words(words: list[str]) -> Named | None:
 
 def _by_new(words: list[str]) -> Named | None:
     """Judge a name that ends in a new thing, without a verb: "new_event", but not "new_events"."""
-    new = words[-2:-1] == ["new"] and not words[-1].endswith("s")
+    new = words[-2:-1] == ["new"] and (not words[-1].endswith("s") or words[-1].endswith("ss"))
     return _write(f"new {words[-1]}") if new else None
 
 
@@ -104,8 +118,9 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
     for at, word in enumerate(words):
         behind = words[at + 1 :]
         following = behind[0] if behind else ""
-        if following in table.PHRASAL_WRITES.get(word, ()):
-            return _write(f"{word} {following}")
+        acting = phrasal(word, behind)
+        if acting:
+            return _write(acting)
         if word in table.PARTED and _is_parted(word, behind):
             return _write(f"{word} … {behind[-1]}")
         if following in table.PHRASAL_READS.get(word, ()):
@@ -116,11 +131,24 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
             return _turned(word, words[:at], behind)
         if writes(word) or (word in table.WRITES_IN_FRONT and behind and (at == 0 or word == "set")):
             return _write(word)
-        if at and word in table.WRITES_FIRST and following in table.ARTICLES:
+        if following in table.ARTICLES and _is_write_form(word):
             return _write(word)
         if word in table.OPEN and behind:
             return joined(words)
     return None
+
+
+def phrasal(verb: str, behind: list[str]) -> str:
+    """Return the words behind a verb that make it a write: "check in", "open bank account"; empty if none do."""
+    acting = table.PHRASAL_WRITES.get(verb, frozenset())
+    if behind and behind[0] in acting:
+        return f"{verb} {behind[0]}"
+    return f"{verb} … {behind[-1]}" if verb in table.ACT_ON_OBJECTS and behind and behind[-1] in acting else ""
+
+
+def _is_write_form(word: str) -> bool:
+    """True for "post" and "sends", as in "slack_sends_a_message"."""
+    return any(writes(form) or form in table.WRITES_FIRST for form in (word.removesuffix("s"), word.removesuffix("es")))
 
 
 def _is_parted(verb: str, behind: list[str]) -> bool:
@@ -168,6 +196,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
     if behind and behind[-1] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
         return None
     noun = verb in table.READS_THAT_ARE_NOUNS
+    if noun and not behind and before and may_be_rare_verb(before[0]):  # "scrub_list", "anonymize_view"
+        return None
     if noun and behind and writes(behind[-1]):
         return None if behind[-1] in table.WRITES_THAT_ARE_NOUNS else _write(behind[-1])
     if (
@@ -184,6 +214,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
         return None
     if verb in ("get", "fetch", "obtain", "request", "retrieve") and behind[-1:] and behind[-1] in table.ISSUED:
         return Named("neither", f'"{verb} … {behind[-1]}" in its name may issue one')
+    if verb in ("get", "obtain", "request") and len(behind) == 2 and _by_new(behind) is not None:  # "get_new_address"
+        return Named("neither", f'"{verb} new {behind[-1]}" in its name may make one')
     if verb == "convert" and table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}:
         return None
     return _read(verb, weak=(noun and bool(before)) or verb == "convert")
@@ -214,7 +246,7 @@ def reads(word: str) -> bool:
 
 
 def writes(word: str) -> bool:
-    if word in table.READS or word in table.WRITES_FIRST:  # "re-lease" and "re-turn" are no verbs with a prefix
+    if word in table.READS or word in table.WRITES_FIRST | table.OPEN:  # "re-lease", "re-turn", "re-call": no prefix
         return False
     return word in table.WRITES or any(
         word.removeprefix(prefix) in table.WRITES
@@ -222,6 +254,10 @@ def writes(word: str) -> bool:
         for prefix in table.PREFIXES
         if word.startswith(prefix)
     )
+
+
+def may_be_rare_verb(word: str) -> bool:
+    return word in table.RARE_WRITES or (word.endswith(table.VERB_ENDINGS) and word not in table.NO_VERBS)
 
 
 def _read(word: str, *, weak: bool = False) -> Named:

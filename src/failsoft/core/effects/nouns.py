@@ -6,7 +6,7 @@ import re
 
 from failsoft.core.effects import words as table
 from failsoft.core.effects.descriptions import forms_of, may_change
-from failsoft.core.effects.names import PARTS, WORDS, Named, words_of, writes
+from failsoft.core.effects.names import PARTS, WORDS, Named, action_of, may_be_rare_verb, writes
 
 _INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
 _CONJUNCTION = re.compile(r"(?:and|or|then)(\w+)")
@@ -15,7 +15,7 @@ _ARTICLE = re.compile(r"^\W*(?:(?:the|an?|all|any|your|this) )?", re.IGNORECASE)
 
 def by_thing(name: str, description: str) -> Named | None:
     """Judge a name without a verb by its last noun: "weather", "account_balance", "order_history"."""
-    parts = [words_of(part) for part in PARTS.split(name)]
+    parts = [action_of(part) for part in PARTS.split(name)]
     parts = [words for words in parts if words]
     if not parts:
         return None
@@ -54,9 +54,8 @@ def _is_asked_about(words: list[str]) -> bool:
 def _may_be_verb(word: str) -> bool:
     return (
         writes(word)
-        or word in table.RARE_WRITES
+        or may_be_rare_verb(word)
         or word in table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT | table.CONJUNCTIONS
-        or (word.endswith(table.VERB_ENDINGS) and word not in table.NO_VERBS)
         or word in table.PHRASAL_WRITES
     )
 

@@ -18,7 +18,13 @@ import re
 from typing import NamedTuple
 
 from failsoft.core.effects import words as table
-from failsoft.core.effects.descriptions import by_description, by_opening, found, only_looks_up
+from failsoft.core.effects.descriptions import (
+    begins_with_verb_of,
+    by_description,
+    by_opening,
+    found,
+    only_looks_up,
+)
 from failsoft.core.effects.names import Named, ToolEffect, by_name
 from failsoft.core.effects.nouns import by_thing
 
@@ -51,7 +57,7 @@ def recognise(name: str, description: str = "") -> Recognised:
     if named is None:
         judged = by_description(description) or by_thing(name[:_NAME_LIMIT], description)
         return Recognised(judged.effect, judged.reason) if judged else _UNDECIDED
-    opening = _contradiction(named, description) if named.weak else None
+    opening = _contradiction(named, name, description) if named.weak else None
     if opening is not None:
         return Recognised(opening.effect, opening.reason)
     if named.effect == "read":
@@ -61,9 +67,11 @@ def recognise(name: str, description: str = "") -> Recognised:
     return Recognised(named.effect, named.reason)
 
 
-def _contradiction(named: Named, description: str) -> Named | None:
+def _contradiction(named: Named, name: str, description: str) -> Named | None:
     """Return what the description says against a word of the name that may be a noun."""
     opening = by_opening(description)
     if named.effect == "write":
         return opening if opening and opening.effect == "read" and only_looks_up(description) else None
+    if opening is None and begins_with_verb_of(name, description):
+        return Named("neither", "its name and description begin with a verb that no table knows")
     return opening if opening and opening.effect == "write" else None

@@ -20,7 +20,7 @@ READS = _words("""
     calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
     recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
     aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
-    srch qry lst chk inquire enquire geolocate quantify solve average exists contains grep glob ls stat nslookup traceroute whois desc calc
+    srch qry lst chk inquire enquire geolocate quantify solve average exists contains grep glob ls stat nslookup traceroute whois desc calc geocode
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
@@ -66,7 +66,7 @@ WRITES_FIRST = _words("""
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage fix bridge alert hold sweep cap zero double halve adj heat cool mod
+    annotate isolate rollout stage fix bridge alert hold sweep cap zero double halve adj heat cool mod supply
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
@@ -78,7 +78,7 @@ WRITES_LAST = _words("commit transfer payment")
 # Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
     generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
-    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile
+    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall
 """)
 
 # Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
@@ -91,11 +91,19 @@ LIGHT_OPEN = _words(
 # An article behind a word of WRITES_FIRST shows that the word is a verb, even inside a name: "github_star_a_repo".
 ARTICLES = _words("a an the")
 
+# Services whose name begins the names of their tools. The word behind it is a verb: "slack_post_message".
+SERVICES = _words("""
+    slack github gitlab gmail jira linear notion discord telegram twitter linkedin facebook instagram whatsapp spotify youtube
+    hubspot salesforce zendesk intercom stripe paypal shopify trello asana todoist airtable zoom outlook teams gcal gdrive
+    googlecalendar googledrive googledocs googlesheets dropbox reddit twilio sendgrid mailchimp confluence bitbucket
+    pagerduty opsgenie sentry datadog supabase firebase calendly figma
+""")
+
 # Activities that start when called, although the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
 
 # Programs that can do anything: "Run a bash command" changes something, "Run a report" may not.
-PROGRAMS = _words("command commands shell bash script scripts code")
+PROGRAMS = _words("command commands shell script scripts code")
 
 # Languages that can express anything. With one of these words a "query" may be a DELETE as well as a SELECT.
 LANGUAGES = _words("sql cypher graphql cql db database code script command shell")
@@ -124,7 +132,7 @@ PHRASAL_WRITES = {
     "take": _words("over payment order deposit lock"),
     "collect": _words("payment payments debt donation donations fee fees"),
     "use": _words("coupon voucher credit credits points"),
-    "give": _words("money access permission permissions refund"),
+    "give": _words("money access permission permissions refund discount"),
     "print": _words("receipt label labels document page"),
     "load": _words("wallet"),
     "get": _words("rid"),
@@ -137,6 +145,8 @@ PHRASAL_WRITES = {
     "file": _words("complaint claim appeal dispute taxes lawsuit"),
     "http": _words("post"),
 }
+# Of these, the ones that act on an object. It may have adjectives: "open_bank_account", "capture_card_payment".
+ACT_ON_OBJECTS = _words("generate take collect use give print load capture open file")
 PHRASAL_READS = {"look": _words("up at for")}
 
 # Compound nouns. Neither word is a verb there: "pull_request_read".
@@ -162,7 +172,7 @@ COMPOUND_NOUNS = frozenset(
 
 # Reads that are also nouns. Before an action they are its object: "list_add", "view_delete".
 READS_THAT_ARE_NOUNS = _words(
-    "list view query search filter preview display check count diff rank sort forecast average stat desc explain"
+    "list view query search filter preview display check count diff rank sort forecast average stat desc explain compute estimate"
 )
 
 # Writes that are always verbs at the end of a name. After a read they are a second action: "read_write", "fetch_add".
@@ -190,7 +200,7 @@ LOOKED_AT = _words("""
 # "convert" only computes, except for records that change their type: "convert_lead", "convert_job_to_signal".
 CONVERTED = _words("""
     lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
-    customer deal opportunity contact existing draft visitor guest card physical virtual
+    customer deal opportunity contact existing draft visitor guest card physical virtual position points miles
 """)
 
 # Getting one of these has it issued: "get_access_token", "fetch_otp".
@@ -225,7 +235,7 @@ INFORMATION = _words("""
     definition definitions synonyms lyrics earnings dividends financials fundamentals statements holdings trends reviews
     ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
     detection recognition classification extraction translation calculation comparison estimation prediction
-    recommendation recommendations suggestions quality capabilities
+    recommendation recommendations suggestions quality capabilities matrix
 """)
 
 # The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
@@ -258,7 +268,7 @@ RATED = _words(
 # Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
 ASKED_ABOUT = _words("""
     order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
-    credit checkout exchange ticket payment process deploy trip
+    credit checkout exchange ticket payment process deploy trip place
 """)
 ASPECTS = _words("status history info information detail details stats statistics score progress")
 
@@ -316,7 +326,7 @@ COMPUTES = _words("compute calculate estimate translate recommend forecast predi
 PREFIXES = ("batch", "bulk", "un", "re", "dis", "de")  # "batchupdate", "unfollow", "resend", "disconnect", "deactivate"
 
 # Verbs of reading that occur in descriptions, but not in names.
-DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look")
+DESCRIBED_READS = _words("return provide give output answer know learn load obtain access see look measure")
 
 # The same, but only as the first word of a description: "use it to analyze" is about a later step.
 OPENING_READS = _words("analyze analyse gather")
