@@ -18,6 +18,11 @@ rt = Runtime({"tools": {"hang": {"timeout": "200ms", "retry": {"max_attempts": 1
 def hang() -> str:
     time.sleep(20)
     return "late"
+
+async def last(run):  # closing the event loop may wait as well
+    result = await run
+    print("last line", flush=True)
+    return result
 """
 
 PYDANTIC_AI = """
@@ -83,38 +88,48 @@ async def main():
     await asyncio.sleep(0.15)
     task.cancel()
     await asyncio.wait([task], timeout=5)
-asyncio.run(main())
+asyncio.run(last(main()))
 """
 
 PROGRAMS = {
-    "langchain": f"{LANGCHAIN}\nasyncio.run(agent.ainvoke(question))",
+    "langchain": f"{LANGCHAIN}\nasyncio.run(last(agent.ainvoke(question)))",
     "langchain, blocking": f"{LANGCHAIN}\nagent.invoke(question)",
     "langchain, cancelled": LANGCHAIN + CANCELLED.format(run="agent.ainvoke(question)"),
     "langchain, after other work": f"""{LANGCHAIN}
 async def main():
     await asyncio.to_thread(int)  # the loop has an executor of its own by then
     await agent.ainvoke(question)
-asyncio.run(main())
+asyncio.run(last(main()))
 """,
-    "openai-agents": f"{OPENAI_AGENTS}\nasyncio.run(Runner.run(agent, 'go', run_config=quiet))",
+    "openai-agents": f"{OPENAI_AGENTS}\nasyncio.run(last(Runner.run(agent, 'go', run_config=quiet)))",
     "openai-agents, blocking": f"{OPENAI_AGENTS}\nRunner.run_sync(agent, 'go', run_config=quiet)",
+    "openai-agents, custom tool": f"""{OPENAI_AGENTS}
+from agents import CustomTool
+from openai.types.responses import ResponseCustomToolCall
+ResponseFunctionToolCall = lambda name, call_id, **_: ResponseCustomToolCall(  # the model asks for the custom tool
+    type="custom_tool_call", name=name, call_id=call_id, input=""
+)
+custom = CustomTool(name="hang", description="Hang.", on_invoke_tool=lambda *_: asyncio.to_thread(hang))
+agent.tools = [custom]
+asyncio.run(last(Runner.run(agent, 'go', run_config=quiet)))
+""",
     "openai-agents, cancelled": OPENAI_AGENTS + CANCELLED.format(run="Runner.run(agent, 'go', run_config=quiet)"),
-    "pydantic-ai": f"{PYDANTIC_AI}\nasyncio.run(make(pydantic_ai.Agent).run('go'))",
+    "pydantic-ai": f"{PYDANTIC_AI}\nasyncio.run(last(make(pydantic_ai.Agent).run('go')))",
     "pydantic-ai, blocking": f"{PYDANTIC_AI}\nmake(pydantic_ai.Agent).run_sync('go')",
-    "pydantic-ai, our agent": f"{PYDANTIC_AI}\nasyncio.run(make(Agent).run('go'))",
+    "pydantic-ai, our agent": f"{PYDANTIC_AI}\nasyncio.run(last(make(Agent).run('go')))",
     "pydantic-ai, cancelled": f"""{PYDANTIC_AI}
 async def main():
     task = asyncio.create_task(make(pydantic_ai.Agent).run('go'))
     await asyncio.sleep(0.1)
     task.cancel()
     await asyncio.wait([task])
-asyncio.run(main())
+asyncio.run(last(main()))
 """,
     "plain": """
 from failsoft.adapters.plain import run_tool_calls
 rt.add(hang)
 asked = [{"type": "function_call", "call_id": "1", "name": "hang", "arguments": "{}"}]
-asyncio.run(run_tool_calls(rt, asked))
+asyncio.run(last(run_tool_calls(rt, asked)))
 """,
     "plain, blocking": """
 from failsoft.adapters.plain import run_tool_calls_sync

@@ -205,6 +205,7 @@ class Guard:
     async def invoke_custom(self, tool: GuardedCustomTool, bare: Any, context: ToolContext[Any], text: str) -> Any:
         """Run a call of a guarded custom tool. The SDK shows the model the text of what this raises."""
         name, thread = cast("CustomTool", tool).name, self.thread(context)
+        use_daemon_threads(self.runtime)
         error: Exception
 
         async def attempt(arguments: dict[str, Any]) -> Any:
