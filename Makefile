@@ -124,7 +124,8 @@ format: $(DEV) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix --quiet $(SOURCES) || true
 	@$(BIN)/ruff format --quiet $(SOURCES)
 
-LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-config \
+# The extras stay in the pins: without them, pip 23 looks for the newest version of a package that is required with one.
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-strip-extras --no-config \
         --custom-compile-command "make lock"
 
 lock: ## write requirements/*.lock anew (needs uv; UPGRADE=1 takes the newest versions)

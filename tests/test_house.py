@@ -334,7 +334,10 @@ def test_all_means_every_extra() -> None:
 
 def locked(name: str) -> dict[str, Version]:
     text = (ROOT / "requirements" / name).read_text()
-    return {name: Version(version) for name, version in re.findall(r"^([\w-]+)==([\w.+]+)", text, re.MULTILINE)}
+    return {
+        name: Version(version)
+        for name, version in re.findall(r"^([\w-]+)(?:\[[^]]+\])?==([\w.+]+)", text, re.MULTILINE)
+    }
 
 
 @pytest.mark.parametrize(
@@ -354,5 +357,6 @@ def test_locks_are_up_to_date(lock: str, group: str) -> None:
 def test_locks_pin_by_hash_and_name_no_host(lock: Path) -> None:
     entries = [entry for entry in re.split(r"\n(?=\S)", lock.read_text().strip()) if not entry.startswith("#")]
     assert entries
+    pin = r"[\w-]+(\[[\w, -]+\])?==[\w.+]+( ; [^\n\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
     for entry in entries:
-        assert re.fullmatch(r"[\w-]+==[\w.+]+( ; [^\n\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry[:200]
+        assert re.fullmatch(pin, entry), entry[:200]
