@@ -6,11 +6,12 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from contextvars import Context
 from typing import Any
 
 import pytest
-from tests.fakes import Scripted, Takes, virtual
+from tests.fakes import Scripted, Takes, real, virtual
 
 from failsoft import NothingDone, Runtime, Verified
 from failsoft.runtime.persistence import effect_ledger, process_identity
@@ -255,6 +256,112 @@ def test_closing_dangling_calls_lets_a_replayed_call_be_made_again(monkeypatch: 
         task.cancel()
 
     run()
+
+
+class Unconfirmed(MemoryStore):
+    """A store that makes changes and does not confirm them in time."""
+
+    def swap(self, *args: Any, **options: Any) -> bool:
+        super().swap(*args, **options)
+        raise TimeoutError
+
+
+@pytest.mark.parametrize("first", ["happened", "none"])
+def test_a_replay_whose_record_is_not_confirmed_does_not_stop_further_ones(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @virtual
+    async def run() -> None:
+        store = Unconfirmed()
+        task = await crash(store, monkeypatch)
+        rt, pay = replay(store, Verifying(first))
+        outcome = await rt.call("pay", {"amount": 4}, **CALL)
+        assert outcome.status == ("succeeded" if first == "happened" else "failed")
+        monkeypatch.setattr(Unconfirmed, "swap", MemoryStore.swap)
+        other, again = replay(store, Verifying("unknown"))
+        assert (await other.call("pay", {"amount": 4}, **CALL)).status == "succeeded"
+        assert (pay.attempts, again.attempts) == (0, int(first == "none"))
+        task.cancel()
+
+    run()
+
+
+@pytest.mark.parametrize("first", ["happened", "none"])
+@real
+async def test_a_replay_that_is_cancelled_leaves_what_verify_has_found(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swapping, go_on, swap = threading.Event(), threading.Event(), MemoryStore.swap
+
+    def swap_slowly(*args: Any, **options: Any) -> bool:
+        swapping.set()
+        go_on.wait(5)
+        return swap(*args, **options)
+
+    store = MemoryStore()
+    task = await crash(store, monkeypatch)
+    monkeypatch.setattr(MemoryStore, "swap", swap_slowly)
+    rt, pay = replay(store, Verifying(first), verify_delay="1ms")
+    replayed = asyncio.ensure_future(rt.call("pay", {"amount": 4}, **CALL))
+    await asyncio.to_thread(swapping.wait, 5)
+    replayed.cancel()
+    await asyncio.wait([replayed])
+    go_on.set()
+    for attempts in (int(first == "none"), 0):  # the second replay finds the end of the first
+        other, again = replay(store, Verifying("unknown"), verify_delay="1ms")
+        assert (await other.call("pay", {"amount": 4}, **CALL)).status == "succeeded"
+        assert (pay.attempts, again.attempts) == (0, attempts)
+        await other.close()
+    await rt.close()
+    task.cancel()
+
+
+def test_a_replay_after_one_without_effect_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        task = await crash(store, monkeypatch)
+        refused = Runtime(store=store)
+        refused.add(Scripted(NothingDone("no money")), id="pay", verify=Verifying("none"), retry={"max_attempts": 1})
+        assert (await refused.call("pay", {"amount": 4}, **CALL)).status == "failed"
+        paid = []
+        for _ in range(3):
+            rt, pay = replay(store, Asked(Verified.unknown()))
+            assert (await rt.call("pay", {"amount": 4}, **CALL)).status == "succeeded"
+            paid.append(pay.attempts)
+        assert paid == [1, 0, 0]
+        task.cancel()
+
+    run()
+
+
+def test_a_write_that_ends_unknown_in_a_turn_stays_recorded_if_the_store_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @virtual
+    async def run() -> None:
+        store = MemoryStore()
+        monkeypatch.setattr(effect_ledger, "own_process", lambda: f"{process_identity._machine()}/{2**22 + 1}/1")
+        first = Runtime(store=store)
+        first.add(Scripted(ValueError("no receipt")), id="pay", idempotent=False)
+        async with first.turn(thread="chat") as turn:
+            with monkeypatch.context() as broken:
+                broken.setattr(MemoryStore, "swap", lambda *_, **__: time_out())
+                assert (await turn.call("pay", {"amount": 4}, id="c1")).status == "failed"
+            monkeypatch.setattr(effect_ledger, "own_process", own_process)
+            rt = Runtime(store=store)
+            pay = Scripted("paid")
+            rt.add(pay, id="pay", idempotent=False)
+            replayed = rt.call("pay", {"amount": 4}, **CALL)
+            outcome = await asyncio.get_running_loop().create_task(replayed, context=Context())
+        assert (pay.attempts, outcome.status) == (0, "failed")
+        assert {case.call_id for case in rt.ledger.unknown()} == {"c1"}
+
+    run()
+
+
+def time_out() -> bool:
+    raise TimeoutError
 
 
 # --- fallbacks ----------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from failsoft.runtime.call.steps import (
     Learn,
     LoopFound,
     NoteAttempt,
+    NoteHappened,
     NoteOutcome,
     ReadValue,
     Report,
@@ -158,6 +159,11 @@ def _end_record(rt: InPlaceServices, call: Call, step: EndRecord) -> None:
         rt.books.ledger.end(call, acted=step.acted)
 
 
+def _note_happened(rt: InPlaceServices, call: Call, _: NoteHappened) -> None:
+    if rt.books.ledger is not None:
+        rt.books.ledger.note_happened(call)
+
+
 def _note_outcome(rt: InPlaceServices, call: Call, step: NoteOutcome) -> None:
     if step.outcome.fault is None:
         rt.books.conversations.note_success(call)
@@ -202,6 +208,7 @@ IN_PLACE: dict[type, Callable[[Any, Call, Any], Any]] = {
     EmitBug: _emit_bug,
     WarnMissing: lambda rt, _, step: step.tool.warn_missing_fallbacks(step.absent, rt.toolbox.tools),
     EndRecord: _end_record,
+    NoteHappened: _note_happened,
     NoteOutcome: _note_outcome,
     ForgetUnanswered: lambda rt, call, _: rt.books.conversations.forget_unanswered(call),
     Escalate: lambda rt, call, step: rt.log.escalate(call, step.outcome),

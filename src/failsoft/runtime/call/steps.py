@@ -334,6 +334,10 @@ class EndRecord(NamedTuple):
     acted: bool  # its tool may have had an effect
 
 
+class NoteHappened(NamedTuple):
+    """Note in the ledger that the earlier start of a write has happened."""
+
+
 class EndUnknown(NamedTuple):
     """Leave an open case in the ledger: a write has ended with an unknown effect."""
 
@@ -389,6 +393,7 @@ InPlaceStep = (
     | EmitBug
     | WarnMissing
     | EndRecord
+    | NoteHappened
     | NoteOutcome
     | ForgetUnanswered
     | Escalate

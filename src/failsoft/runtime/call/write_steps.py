@@ -30,6 +30,7 @@ from failsoft.runtime.call.steps import (
     EndRecord,
     EndUnknown,
     ForgetUnanswered,
+    NoteHappened,
     NoteOutcome,
     Recall,
     RecordWrite,
@@ -91,15 +92,16 @@ class WriteSteps(Recovery):
             return (
                 fault._replace(reason=f"{fault.reason}; not verified: {verified.reason}") if verified.reason else fault
             )
+        if verified.answer == "happened":
+            yield NoteHappened()
+            return verified
         call.waiting = True
         answer = yield from self._wait_for(RecordWrite(replaces=True))
         call.waiting = False
         if isinstance(answer, LedgerAnswer):
             return answer
-        if verified.answer == "happened":
-            call.write_recorded = answer == "kept"
-            return verified
         if answer != "kept":  # another replay was faster, or the store does not answer
+            yield EndRecord(acted=False)
             return fault
         call.write_recorded = True
         return None

@@ -11,7 +11,9 @@ Rules
 - A call whose record is not confirmed runs without one, unless it finds an earlier start (``earlier_start``).
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
-  keeps its record. A replay that ran, and is not known to have had no effect, keeps its record for ``DANGLES_FOR`` seconds.
+  keeps its record.
+- A replay leaves a record of its end for ``DANGLES_FOR`` seconds: the call may be replayed again. So does a replay of which
+  ``verify`` found that the first start had happened.
 - A call that finds a record of the same write does not run, in any process, until the record is gone or resolved, for
   ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. A call with another id or
   other arguments is another write. A call that finds a record that was resolved as happened returns its value.
@@ -46,8 +48,8 @@ from failsoft.runtime.persistence.ledger_records import (
 )
 from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
-from failsoft.runtime.persistence.write_answers import is_freed, make_answer, read_answer
-from failsoft.runtime.persistence.write_record import Answer, Change, Places, Write, WriteRecord
+from failsoft.runtime.persistence.write_answers import is_freed, make_replay_answer, read_answer
+from failsoft.runtime.persistence.write_record import Answer, Change, End, Places, Write, WriteRecord
 from failsoft.stores.ports import key_of
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ class EffectLedger:
     async def begin(self, call: Write, *, replaces: bool = False) -> Answer:
         """Record a call, and wait for the store without blocking the event loop.
 
-        ``replaces``: the call takes the place of the earlier start that it was found to be a replay of.
+        ``replaces``: the call takes the place of the earlier start that it is a replay of, and that had no effect.
         """
         return self._read(call, await self._earlier.confirm(partial(self._submit, call, replaces), PATIENCE))
 
@@ -149,7 +151,7 @@ class EffectLedger:
         answer = record.answer or "unknown"
         if answer == "unknown" and record.earlier is not None:
             answer, record.found = read_answer(record.earlier) or "begun", record.earlier
-            self._drop(record)
+            self._drop(record, "none")
         if answer not in ("kept", "unknown"):
             call.write_record = None  # the record belongs to another call
             self._stop(record)
@@ -172,16 +174,21 @@ class EffectLedger:
             return
         turn = call.turn
         self._stop(record)
-        acted = acted and record.answer == "kept"
-        if acted and record.is_replay:
-            answer = {**make_answer(record.value, "happened"), "replayed": True}
-            self._store.put("pending", record.place, answer, ttl=DANGLES_FOR)
-        elif acted and turn is not None and not turn.over:
+        stays = acted and record.answer == "kept" and not record.is_replay
+        if stays and turn is not None and not turn.over:
             with self._lock:
                 self._ended[record.place] = (turn.id, None)
             self._store.put("pending", record.place, {**record.value, "acted": True}, ttl=KEPT_FOR)
         else:
-            self._drop(record)
+            self._drop(record, "happened" if acted else "none")
+
+    def note_happened(self, call: Write) -> None:
+        """Note that the earlier start of a call has happened, so that no replay runs. The store is not waited for."""
+        found, place = call.begun_record, place_of(call, self._run)
+        if found:
+            change = Change({place: (found, make_replay_answer(found, "happened"))}, ttl=DANGLES_FOR)
+            change.wake = note_outside()
+            self._change_soon(change)
 
     async def end_unknown(self, call: Write, fault: Fault, *, runs_on: bool) -> None:
         """Note that a call has ended with an unknown effect, and wait for the store without blocking the event loop."""
@@ -208,7 +215,7 @@ class EffectLedger:
             self._stop(record)
             with self._lock:
                 kept = record.answer == "kept"
-                record.dropped = not kept
+                record.end = None if kept else "unknown"
                 in_turn = turn is not None and not turn.over
                 stays = {**value, "ended": True} if in_turn or record.is_replay else None
                 if kept and record.is_replay:
@@ -217,16 +224,23 @@ class EffectLedger:
                     self._ended[place] = (turn.id, stays)
             if kept:
                 change.changes = {**change.changes, place: (value, stays)}
-        change.otherwise = lambda: self._keep_without_answer(place, case)
+        change.otherwise = lambda: self._put_all(change)
         change.wake = wake
+        self._change_soon(change)
+        return change
+
+    def _put_all(self, change: Change) -> None:
+        """Let the store make a change when it can, as it does not answer in time."""
+        for key, (_, value) in change.changes.items():
+            if value is None:
+                self._store.delete("pending", key)
+            else:
+                self._store.put("pending", key, value, ttl=change.ttl)
+
+    def _change_soon(self, change: Change) -> None:
         with self._lock:
             self._changes.append(change)
         self._work_soon()
-        return change
-
-    def _keep_without_answer(self, place: str, case: Mapping[str, Any]) -> None:
-        self.records.keep_case(place, case)
-        self._store.delete("pending", place)
 
     def abandon(self, call: Write) -> None:
         """Keep the record of a call whose caller was cancelled while its tool ran."""
@@ -267,12 +281,23 @@ class EffectLedger:
         self.finish_pending()
         self._serve()
 
-    def _drop(self, record: WriteRecord) -> None:
+    def _drop(self, record: WriteRecord, end: End) -> None:
         with self._lock:
-            record.dropped = True
-            answer = record.answer
-        if answer == "kept":
+            record.end, answer = end, record.answer
+        self._release(record, end, answer)
+
+    def _release(self, record: WriteRecord, end: End, answer: Answer | None) -> None:
+        """Delete the record of a call that has ended; that of a replay says how it has ended."""
+        if answer == "unknown" and record.only_replaces:  # it may be in the store all the same
+            self._change_soon(Change({record.place: (record.value, make_replay_answer(record.value, "none"))}))
+        elif answer != "kept":
+            return
+        elif not record.is_replay:
             self._store.delete("pending", record.place)
+        elif end == "unknown":
+            self._store.put("pending", record.place, {**record.value, "ended": True}, ttl=KEPT_FOR)
+        else:
+            self._store.put("pending", record.place, make_replay_answer(record.value, end), ttl=DANGLES_FOR)
 
     def recall(self, call: Write) -> Recalled:
         """Return what is known of a write that is not going to run now. Reads the store, so it may block."""
@@ -348,7 +373,7 @@ class EffectLedger:
         """Make the waiting changes, and record all waiting calls in one transaction."""
         with self._lock:
             changes, self._changes = self._changes, []
-            wanted, self._waiting = [record for record in self._waiting if not record.dropped], []
+            wanted, self._waiting = [record for record in self._waiting if record.end is None], []
         for change in changes:
             self._change(change)
         for record in [record for record in wanted if record.only_replaces]:
@@ -368,9 +393,9 @@ class EffectLedger:
 
     def _give(self, record: WriteRecord, answer: Answer, found: dict[str, Any]) -> None:
         with self._lock:
-            record.answer, record.found, late = answer, found, record.dropped
-        if late and answer == "kept":
-            self._store.delete("pending", record.place)
+            record.answer, record.found, late = answer, found, record.end
+        if late is not None:
+            self._release(record, late, answer)
         record.wake()
 
     def _replace(self, record: WriteRecord) -> Answer:
@@ -386,7 +411,7 @@ class EffectLedger:
 
     def _change(self, change: Change) -> None:
         try:
-            self._store.swap("pending", change.changes, ttl=KEPT_FOR, timeout=PATIENCE)
+            self._store.swap("pending", change.changes, ttl=change.ttl, timeout=PATIENCE)
         except TimeoutError:
             change.otherwise()
         change.wake()

@@ -16,6 +16,11 @@ def make_answer(
     return {**kept, "resolved": verdict, "value": value, "value_known": value_known}
 
 
+def make_replay_answer(record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """Make the record that a replay leaves in its place for ``DANGLES_FOR`` seconds."""
+    return {**make_answer(record, verdict), "replayed": True}
+
+
 def is_freed(record: Mapping[str, Any]) -> bool:
     """True if the record is of a write that was resolved as none: it may run."""
     return record.get("resolved") == "none"

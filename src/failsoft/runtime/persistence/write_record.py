@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from failsoft.core.model.ledger_entry import LedgerAnswer
-from failsoft.runtime.persistence.ledger_records import RecordedCall
+from failsoft.runtime.persistence.ledger_records import KEPT_FOR, RecordedCall
 from failsoft.runtime.persistence.store_reads import nothing
 
 Answer = Literal["kept", "begun", "unknown"] | LedgerAnswer  # of the store, to a call that wants to begin
+End = Literal["happened", "none", "unknown"]  # how a recorded call has ended
 
 
 class Writer(Protocol):
@@ -68,7 +69,7 @@ class WriteRecord:
     """A record on its way into the store, and the store's answer."""
 
     __slots__ = (
-        "answer", "dropped", "earlier", "found", "is_replay", "only_replaces", "place", "replaces", "value", "wake",
+        "answer", "earlier", "end", "found", "is_replay", "only_replaces", "place", "replaces", "value", "wake",
     )  # fmt: skip
 
     def __init__(self, place: str, value: dict[str, Any]) -> None:
@@ -82,16 +83,17 @@ class WriteRecord:
         )
         self.only_replaces = False  # it is not kept if that record is gone: another call has dealt with it
         self.is_replay = False  # the same write was begun before, and had not been made then
-        self.dropped = False  # its call has ended or was refused: the record is no longer needed
+        self.end: End | None = None  # its call has ended or was refused: the record itself is no longer needed
         self.wake: Callable[[], None] = nothing  # called when there is an answer
 
 
 class Change:
     """An atomic change of the store's records on its way into the store."""
 
-    __slots__ = ("changes", "otherwise", "wake")
+    __slots__ = ("changes", "otherwise", "ttl", "wake")
 
-    def __init__(self, changes: Mapping[str, tuple[Any, Any]]) -> None:
+    def __init__(self, changes: Mapping[str, tuple[Any, Any]], *, ttl: float = KEPT_FOR) -> None:
         self.changes = changes
+        self.ttl = ttl  # seconds for which the new values are kept
         self.otherwise: Callable[[], None] = nothing  # called if the store does not answer
         self.wake: Callable[[], None] = nothing  # called when the store has answered
