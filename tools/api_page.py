@@ -304,6 +304,8 @@ def members(name: str, cls: type) -> Iterator[str]:
         if member.startswith("_") or member in INSIDE.get(name, ()):
             continue
         bare = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing
+        if not inspect.isfunction(bare):
+            bare = inspect.unwrap(bare)
         if isinstance(thing, property):
             yield f"- `.{member}`: {_indented(documents(f'{name}.{member}', thing))}"
         elif inspect.isfunction(bare):

@@ -13,9 +13,10 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
 from time import monotonic as real_time
+from typing import Any
 
 from failsoft.core.redact.printable import quote
 
@@ -88,14 +89,28 @@ def formatted(message: object, args: tuple[object, ...]) -> str:
 ACTIVITY: ContextVar[Activity | None] = ContextVar("failsoft_activity", default=None)
 
 
-def progress(message: object = None, *args: object) -> None:
+class _Noted:
+    """Awaitable without effect."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        yield from ()
+
+
+_NOTED = _Noted()
+
+
+def progress(message: object = None, *args: object) -> Awaitable[None]:
     """Report from inside a tool that it makes progress: its ``idle_timeout`` starts anew.
 
     ``rt.running()`` shows the latest message, and so does the fault of an attempt that stops making progress. The message is
     formatted with ``args`` (``progress("page %d of %d", page, pages)``) only then. May be called from any OS thread that runs
-    as part of the call (``failsoft.in_thread``). Outside of a tool it does nothing, and it never raises.
+    as part of the call (``failsoft.in_thread``). Outside of a tool it does nothing, and it never raises. It need not be awaited;
+    `await` has no effect.
     """
     report_progress(ACTIVITY.get(), message, args)
+    return _NOTED
 
 
 def report_progress(activity: Activity | None, message: object = None, args: tuple[object, ...] = ()) -> None:

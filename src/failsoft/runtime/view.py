@@ -16,6 +16,7 @@ from failsoft.config.settings import (
 from failsoft.core.model.durations import Duration
 from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.model.predicate import predicate
 from failsoft.observe import subscriptions
 from failsoft.observe.delivery import CAPACITY
 from failsoft.observe.events import EVENTS_DROPPED, Event
@@ -75,6 +76,7 @@ class RuntimeView:
             return HealthView("closed", 0, available=False)
         return services.toolbox.health_view(found, health)
 
+    @predicate
     def running(self) -> list[RunningCall]:
         """The calls in flight, the oldest first: tool, call id, turn, since when, attempt, and what each waits for."""
         return list_running(self._engine.places)

@@ -15,14 +15,16 @@ Why not a frozen dataclass: every call by name makes an outcome, and this class 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, is_own_timeout
+from failsoft.core.model.compared import Shown
 from failsoft.core.model.errors import FailsoftError
 from failsoft.core.model.json_values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Fault
@@ -33,6 +35,24 @@ _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict})  # what a
 
 Status = Literal["succeeded", "failed", "skipped", "timed_out", "cancelled"]
 Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
+
+
+class ShownStatus(Shown):
+    """The status of an outcome, as users see it."""
+
+    __slots__ = ()
+
+    name = "outcome.status"
+    known = get_args(Status)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("success", "successful", "ok", "done", "complete", "completed", "finished"), "succeeded"),
+        **dict.fromkeys(("failure", "error", "errored", "exception"), "failed"),
+        "timeout": "timed_out",
+    }
+
+
+_STATUSES: dict[str, Any] = {status: ShownStatus(status) for status in get_args(Status)}
+_SUCCEEDED: Status = _STATUSES["succeeded"]
 
 
 class Decision(NamedTuple):
@@ -108,7 +128,8 @@ class Outcome(Generic[T]):
     ) -> None:
         self._id = id
         self.tool = tool  # the id of the tool that was called
-        self.status: Status = status  # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
+        # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
+        self.status: Status = _STATUSES.get(status, status)
         self.value = value  # what the tool returned
         self.attempts = attempts  # all attempts, fallbacks included; 0 if the call was refused or not run
         self.via = via  # the tool that returned the value; "verify" if the value was lost and found again
@@ -190,7 +211,7 @@ class Outcome(Generic[T]):
             "id": self.id,
             "tool": self.tool,
             "label": self.label,
-            "status": self.status,
+            "status": str(self.status),
             "value": plain(self.value),
             "missing": plain(self.missing),
             "partial": plain(self.partial),
@@ -261,7 +282,7 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     made: Outcome[T] = _new(Outcome)
     made._id = id
     made.tool = made.via = tool
-    made.status = "succeeded"
+    made.status = _SUCCEEDED
     made.value = value
     made.attempts = attempts
     made.duration = duration

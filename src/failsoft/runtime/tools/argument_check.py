@@ -7,21 +7,24 @@ checked. Direct Python calls are not checked at all.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import json
 import typing
 from collections.abc import Callable, Collection, Mapping
-from types import SimpleNamespace
+from types import CoroutineType, SimpleNamespace
 from typing import Annotated, Any, Unpack, get_args, get_origin
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.argument_types import JSON, Misfit, Reader, Richer, reader
+from failsoft.core.model.compared import report_misuse
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 _VALIDATES = "__get_pydantic_core_schema__"  # method of pydantic's validators, and of types like them
+_UNFINISHED = (asyncio.Future, CoroutineType)
 _ALL: frozenset[type] = frozenset()  # every class
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
@@ -47,6 +50,17 @@ def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -
     return _make_check(readers, others, frozenset(signature.parameters))
 
 
+def doubt_unfinished(tool_id: str, given: Mapping[str, Any], signature: inspect.Signature | None) -> None:
+    """Log a task or coroutine as the argument of a parameter without annotation."""
+    for name, parameter in {} if signature is None else signature.parameters.items():
+        if isinstance(value := given.get(name), _UNFINISHED) and parameter.annotation is parameter.empty:
+            report_misuse(tool_id, f"{name} is {_not_awaited(value)}")
+
+
+def _not_awaited(value: object) -> str:
+    return f"a {type(value).__name__}, not its result: write await before it"
+
+
 def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Collection[str]) -> Check:
     exact = {name: each.exact for name, each in readers.items()}
     unknown: Collection[type] = _ALL if others is None else ()
@@ -65,6 +79,9 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
                 wrong[name] = f"{name} is the Outcome of another call: pass outcome.value."
                 continue
             each = readers.get(name) or (None if name in known else others)
+            if each is not None and isinstance(value, _UNFINISHED):
+                wrong[name] = f"{name} is {_not_awaited(value)}."
+                continue
             try:
                 made[name] = value if each is None else each.read(value, False)
             except Misfit as misfit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from failsoft.core.model.compared import doubt_comparison
+from failsoft.core.model.compared import Shown
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience import circuit_breaker, retry_budget
@@ -20,22 +20,13 @@ LEASE = 5.0  # seconds after an attempt's timeout until the owner of a probe cou
 LONGEST_PROBE = 300.0  # seconds, for a tool without a timeout
 
 
-class ShownState(str):
-    """The state of a circuit, as users see it. A comparison with a misspelt state is logged."""
+class ShownState(Shown):
+    """The state of a circuit, as users see it."""
 
     __slots__ = ()
 
-    def __eq__(self, other: object) -> bool:
-        equal = str.__eq__(self, other)
-        if equal is not True:
-            doubt_comparison("health.state", other, CIRCUIT_STATES)
-        return equal
-
-    def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
-
-    __hash__ = str.__hash__
+    name = "health.state"
+    known = CIRCUIT_STATES
 
 
 class HealthView(NamedTuple):

@@ -308,8 +308,9 @@ class Tool:
 
     def _first_check(self, given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
         """Compile the check of the arguments' types, and check these."""
-        from failsoft.runtime.tools.argument_check import compile_check  # direct Python calls need none
+        from failsoft.runtime.tools.argument_check import compile_check, doubt_unfinished  # direct calls need none
 
+        doubt_unfinished(self.id, given, self.signature())
         made = self.argument_check = compile_check(self.fn, self.signature())
         return given if made is None else made(given)
 

@@ -11,6 +11,7 @@ from failsoft.core.model.durations import Duration
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.model.predicate import predicate
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn import machine as core
 from failsoft.errors import TurnError
@@ -29,6 +30,7 @@ _INSTEAD = (
 _MISUSES = ("object of type 'Handle' has no len()", "a coroutine was expected, got <Handle ")  # texts of Python
 # Types that a handle is compared with by mistake
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})
+_OF_OUTCOMES = frozenset({"value", "status", "fault", "unwrap", "attempts", "explanation", "decision"})
 SHOWN = "<Handle "  # the beginning of a handle's repr
 
 
@@ -139,6 +141,7 @@ class Handle(core.Node, Generic[T]):
         """The call's value; raises ``CallFailed`` if it has none."""
         return (await self).unwrap()
 
+    @predicate
     def done(self) -> bool:
         """True if the call has ended."""
         return self.state == "succeeded" or self._outcome is not None
@@ -249,7 +252,9 @@ def explain_missing(error: BaseException | None) -> None:
 
     A ``__getattr__`` would be simpler, but it makes every attribute of a handle five times as slow to read.
     """
-    if isinstance(error, AttributeError) and isinstance(error.obj, Handle):
+    if isinstance(error, AttributeError) and error.obj is None and error.name in _OF_OUTCOMES:
+        error.args = (f"{error.args[0]}: the outcome of a handle is None until its call has ended; await the handle",)
+    elif isinstance(error, AttributeError) and isinstance(error.obj, Handle):
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
     elif isinstance(error, TypeError) and len(error.args) == 1 and str(error).startswith(_MISUSES):
         error.args = (f"{error.args[0]}: {_INSTEAD}",)
