@@ -96,7 +96,7 @@ def test_every_peer_has_its_own_words() -> None:
 def test_the_versions_on_the_page_are_the_locked_ones() -> None:
     lock = (ROOT / "requirements" / "bench.lock").read_text()
     for library in prose.PEERS:
-        (locked,) = re.findall(rf"^{library}==(\S+)", lock, re.MULTILINE)
+        (locked,) = re.findall(rf"^{library}(?:\[\w+\])?==(\S+)", lock, re.MULTILINE)
         assert f"{library} {locked}" in PAGE
 
 

@@ -9,10 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.torture.scale import times
+
+from failsoft import LedgerEntry, LedgerError, Runtime
+from failsoft.stores.sqlite.store import SqliteStore
 
 RACES = times(1000, 40)
 KILLS = times(100, 8)
@@ -155,3 +159,60 @@ def test_t35_a_resolver_that_is_killed_leaves_a_case_open_or_closed(tmp_path: Pa
     for number, verdict in acknowledged.items():
         assert told[number] == ("by hand" if verdict == "happened" else "paid"), (number, verdict, told[number])
     assert set(told.values()) <= {"by hand", "paid", "begun_before"}
+
+
+RUNNER = """
+import asyncio, sys
+from failsoft import Runtime
+from failsoft.stores.sqlite.store import SqliteStore
+
+rt = Runtime(store=SqliteStore(sys.argv[1] + "/kept.db"))
+
+async def pay(amount):
+    print("running", flush=True)
+    await asyncio.sleep(1000)
+
+rt.add(pay, idempotent=False, timeout="1h")
+
+async def main():
+    task = asyncio.ensure_future(rt.call("pay", {"amount": 0}, id="c0"))
+    await asyncio.to_thread(sys.stdin.readline)
+    task.cancel()
+    await asyncio.wait([task])
+    print("cancelled", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(main())
+"""
+
+
+def test_t35_a_write_that_runs_in_another_process_is_not_resolved(tmp_path: Path) -> None:
+    with start(RUNNER, tmp_path) as runner:
+        assert runner.stdout is not None
+        assert runner.stdin is not None
+        try:
+            assert runner.stdout.readline() == "running\n"
+            rt = Runtime(store=SqliteStore(str(tmp_path / "kept.db")))
+            for verdict in ("happened", "none"):
+                with pytest.raises(LedgerError, match=f"running in process {runner.pid}: wait until it ends") as raised:
+                    rt.ledger.resolve("c0", verdict)  # type: ignore[arg-type]
+                assert raised.value.problem == "running"
+            runner.stdin.write("cancel\n")
+            runner.stdin.flush()
+            assert runner.stdout.readline() == "cancelled\n"
+            resolved = until(lambda: rt.ledger.resolve("c0", "happened", "by hand"))
+            assert resolved.state == "happened"
+        finally:
+            runner.kill()
+
+
+def until(resolve: Callable[[], LedgerEntry]) -> LedgerEntry:
+    """Resolve a case as soon as its process has written that its caller has left."""
+    for _ in range(500):
+        try:
+            return resolve()
+        except LedgerError as error:
+            if error.problem != "running":
+                raise
+            time.sleep(0.02)
+    raise AssertionError("the process has not written that its caller has left")

@@ -243,10 +243,15 @@ class EffectLedger:
         self._work_soon()
 
     def abandon(self, call: Write) -> None:
-        """Keep the record of a call whose caller was cancelled while its tool ran."""
+        """Keep the record of a call whose caller was cancelled while its tool ran; an operator may resolve it."""
         record, call.write_record = call.write_record, None
-        if record is not None:
-            self._stop(record)
+        if record is None:
+            return
+        self._stop(record)
+        if record.answer == "kept":
+            with self._lock:
+                self._changes.append(Change({record.place: (record.value, {**record.value, "abandoned": True})}))
+            self._work_soon()
 
     def _stop(self, record: WriteRecord) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ Rules
 - The id of an entry is made from the record, so that it stays the same when the record becomes a case.
 - A case is resolved in one atomic change of place and case. The second attempt to resolve it gets an error. The place keeps
   the verdict: a call that finds ``happened`` there returns the value, and one that finds ``none`` runs, as a replay.
+- A write that is known to run in another process is not resolved: it may be another start than the operator has seen.
 - A replay that ran and may have acted leaves ``happened`` in its place, without a value.
 - Everything is kept for ``KEPT_FOR`` seconds. Before that, no open case disappears unless it is resolved.
 """
@@ -26,7 +27,7 @@ from failsoft.core.model.json_values import plain
 from failsoft.core.model.ledger_entry import EffectState, LedgerEntry, Recalled, Verdict
 from failsoft.core.redact.sanitise import mask_id, sanitise
 from failsoft.observe.success_runs import iso
-from failsoft.runtime.persistence.process_identity import may_still_run
+from failsoft.runtime.persistence.process_identity import may_still_run, runs_in_process
 from failsoft.runtime.persistence.write_answers import is_freed, make_answer, read_answer
 from failsoft.stores.ports import key_of
 
@@ -265,6 +266,8 @@ class LedgerRecords:
             raise already(entry)
         if case is None and not mine:
             raise LedgerError(f"{entry.id} is not open any more: its call has ended since", "closed")
+        if case is None and (process := runs_in_process(found or {})) is not None:
+            raise LedgerError(f"{entry.id} is running in process {process}: wait until it ends, or end it", "running")
         at = self.wall()
         opened = make_case(place, found or {}) if case is None else case
         closed: dict[str, Any] = {

@@ -21,6 +21,9 @@ HERE = "an attempt of this process may still run"
 NO_RECORD = "the same call has just begun"
 
 
+_OVER = ("resolved", "abandoned", "acted", "ended")  # marks in the record of a write that does not run any more
+
+
 def own_process() -> str:
     """Return the name of this process."""
     return _name(os.getpid())
@@ -53,6 +56,15 @@ def _start_of(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
+
+
+def runs_in_process(record: Mapping[str, Any]) -> int | None:
+    """Return the id of another process of this machine in which a write runs; None if none is known to run it."""
+    machine, _, process = str(record.get("process", "")).partition("/")
+    pid, _, start = process.partition("/")
+    if machine != _machine() or not pid.isdecimal() or int(pid) == os.getpid() or any(mark in record for mark in _OVER):
+        return None
+    return int(pid) if _is_alive(int(pid), start) else None
 
 
 def _is_alive(pid: int, start: str) -> bool:
