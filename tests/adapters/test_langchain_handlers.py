@@ -371,3 +371,39 @@ def test_without_the_private_names_calls_are_guarded_all_the_same(monkeypatch: p
     [message] = told(play(agent(rt, [search.tool], [("search", {})]), awaits=True))
     assert message.content.startswith("search failed")
     assert turns(rt) == []
+
+
+class Repeats(AgentMiddleware[Any, Any, Any]):
+    """Runs a tool that fails three times, like ToolRetryMiddleware."""
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        for _ in range(2):
+            try:
+                return handler(request)
+            except ConnectionError:
+                pass
+        return handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        for _ in range(2):
+            try:
+                return await handler(request)
+            except ConnectionError:
+                pass
+        return await handler(request)
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+@pytest.mark.parametrize(("manifest", "runs"), [({}, 1), (READS, 3)], ids=["write", "read"])
+def test_a_middleware_inside_the_guard_repeats_no_tool(
+    manifest: Any, runs: int, awaits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    search = Search(ConnectionError("connection reset by peer"))
+    if runs == 1:
+        manifest = {"tools": {"search": {"idempotent": False}}}
+    made = create_agent(
+        model([("search", {})]), [search.tool], middleware=[FailsoftMiddleware(Runtime(manifest)), Repeats()]
+    )
+    [message] = told(play(made, awaits=awaits))
+    assert (search.runs, message.artifact["attempts"]) == (runs, runs)
+    assert "put FailsoftMiddleware last" in caplog.text

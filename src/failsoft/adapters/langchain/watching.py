@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +20,9 @@ from langchain_core.tools import BaseTool
 
 from failsoft.adapters.langchain.messages import answers
 from failsoft.core.model.partial import Partial
-from failsoft.integration.api import value_inside
+from failsoft.integration.api import value_inside, visible
+
+log = logging.getLogger("failsoft")
 
 WATCH: ContextVar[Watch | None] = ContextVar("failsoft_watch", default=None)
 Copies = dict[str, tuple[BaseTool, dict[str, Any], BaseTool]]  # name -> (tool, its attributes at copy time, copy)
@@ -100,7 +103,7 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
         vars(watched).update({**vars(tool), **overrides})
 
     def _run(*args: Any, **kwargs: Any) -> Any:
-        watch = WATCH.get()
+        watch = _enter(tool)
         try:
             value = run(*args, **kwargs)
         except Exception as error:
@@ -112,7 +115,7 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
         return value if watch is None else watch.note(value, tool)
 
     async def _arun(*args: Any, **kwargs: Any) -> Any:
-        watch = WATCH.get()
+        watch = _enter(tool)
         try:
             value = await arun(*args, **kwargs)
         except CancelledError:
@@ -133,6 +136,22 @@ def watch_over(tool: BaseTool, copies: Copies) -> BaseTool:
     vars(watched).update(overrides)  # setattr fails: pydantic treats them as private attributes
     copies[tool.name] = tool, {**made_of}, watched
     return watched
+
+
+def _enter(tool: BaseTool) -> Watch | None:
+    """Return the attempt's watch. If the tool has failed in this attempt, raise its error again.
+
+    Middleware inside the guard then repeats the tool; such runs would be neither limited nor recorded.
+    """
+    watch = WATCH.get()
+    if watch is not None and watch.error is not None:
+        log.warning(
+            "%s is not run again: a middleware after FailsoftMiddleware repeats it: put FailsoftMiddleware last, and leave "
+            "retries to it",
+            visible(tool.name),
+        )
+        raise watch.error
+    return watch
 
 
 def _copy_signature(fn: Any, method: Any) -> None:
