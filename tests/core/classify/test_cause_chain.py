@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.core.classify.made import error_type, http_error, make
 
+import failsoft.core.classify as classify_module
 from failsoft.core.classify import cause_chain, classify
 from failsoft.core.classify.lookup import KindMatch
 from failsoft.core.classify.weigh import judge_text
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.redact.sanitise import sanitise
 from failsoft.errors import CallFailed, CircuitOpen
 
 
@@ -143,6 +145,49 @@ def test_deep_groups_are_cut() -> None:
     for _ in range(500):
         group = BaseExceptionGroup("deeper", [group])
     assert classify(group).classification == "transient"
+
+
+@pytest.mark.parametrize("link", ["__cause__", "__context__"])
+def test_leaves_raised_from_their_own_group_end(link: str) -> None:
+    leaves = [TimeoutError("timed out"), ValueError("bad city"), KeyError("city")]
+    group = ExceptionGroup("three", leaves)
+    for leaf in leaves:
+        setattr(leaf, link, group)
+    for subject in (group, *leaves):
+        fault = classify(subject)
+        assert fault.rule.count("group: ") <= 1
+        assert fault.cause is subject
+    assert classify(group).code == "INVALID_ARGUMENT"
+
+
+def test_a_group_in_many_chains_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[BaseException] = []
+
+    def leaves(group: BaseException) -> list[BaseException]:
+        read.append(group)
+        return cause_chain.leaves(group)
+
+    monkeypatch.setattr(classify_module, "leaves", leaves)
+    group: BaseException = TimeoutError("timed out")
+    for depth in range(5):
+        parts = [raised_from(ValueError(f"part {part}"), group) for part in range(8)]
+        group = BaseExceptionGroup(f"try {depth}", parts)
+    assert classify(group).rule.startswith("group: ")
+    assert len(read) == 5
+
+
+def test_only_the_message_that_is_used_is_sanitised(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "password=hunter2"
+    texts: list[object] = []
+
+    def sanitised(text: object, **options: int) -> str:
+        texts.append(text)
+        return sanitise(text, **options)
+
+    monkeypatch.setattr(classify_module, "sanitise", sanitised)
+    fault = classify(ExceptionGroup("many", [ValueError(f"part {part}: {secret}") for part in range(30)]))
+    assert fault.message == "many (30 sub-exceptions): part 0: password=[redacted]"
+    assert len([text for text in texts if secret in str(text)]) == 1
 
 
 # --- failsoft's own (R24) ----------------------------------------------------------------------------------------

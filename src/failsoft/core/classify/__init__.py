@@ -54,6 +54,7 @@ _Hint = tuple[float | None, Source]  # seconds, and the source of the hint
 _NO_HINT: Final[_Hint] = (None, "stated")
 _Key = tuple[type, object, object]
 _memory: dict[_Key, tuple[Any, ...]] = {}  # type, first argument, second argument -> the fault without its cause
+_Parts = dict[int, tuple[BaseException, Fault | None]]  # by id: parts of an error; no fault while a group is being read
 
 
 def classify(
@@ -127,7 +128,9 @@ def _remember(key: _Key, fault: Fault) -> None:
 def _classify(subject: BaseException | str, now: float | None) -> Fault:
     try:
         if isinstance(subject, BaseException):
-            return _classify_error(subject, now)
+            fault = _classify_error(subject, now, {})
+            group = isinstance(subject, BaseExceptionGroup)
+            return fault._replace(message=sanitise(fault.message) if group else _message(fault.message))
         text = _text(subject)
         verdict = judge_text(text)
         transient = KINDS[verdict.kind].classification == "transient"
@@ -141,25 +144,35 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         return _fault(UNKNOWN, sanitise(subject), _NO_HINT, subject if isinstance(subject, BaseException) else None)
 
 
-def _classify_error(error: BaseException, now: float | None) -> Fault:
+def _classify_part(part: BaseException, now: float | None, parts: _Parts) -> Fault | None:
+    """Classify one part of an error, once; None for a group that contains the part that asks."""
+    if id(part) not in parts:
+        parts[id(part)] = part, None
+        try:
+            fault = _classify_error(part, now, parts)
+        except Exception:
+            fault = _fault(UNKNOWN, sanitise(part), _NO_HINT, part)
+        parts[id(part)] = part, fault
+    return parts[id(part)][1]
+
+
+def _classify_error(error: BaseException, now: float | None, parts: _Parts) -> Fault:
+    """Classify an error; its message is not sanitised yet, because most messages of parts are not used."""
+    parts.setdefault(id(error), (error, None))
     if isinstance(error, CallFailed) and isinstance(inside := error.fault, Fault):
         return inside._replace(rule=f"nested: {inside.rule}", cause=error)
     if isinstance(error, BaseExceptionGroup):
-        return _classify_group(error, now)
+        return _classify_group(error, now, parts)
     finding = examine(error, _text)
     if isinstance(error, NothingDone):
         return _take_word(error, finding, now)
+    message = _shorten(finding.texts[0]) if finding.texts[0][:_LONG].strip() else type(error).__name__
+    fault = _fault(finding.verdict, message, _delay(finding, now), error)
     if finding.nested is not None:
-        fault = _classify_error(finding.nested, now)._replace(cause=error)
-    else:
-        message = finding.texts[0]
-        fault = _fault(
-            finding.verdict,
-            _message(message) if message[:_LONG].strip() else type(error).__name__,
-            _delay(finding, now),
-            error,
-        )
-    if _claims_nothing(fault) and _is_doubted(error, finding, now):
+        parts[id(error)] = error, fault  # what it is as a leaf of that group
+        nested = _classify_part(finding.nested, now, parts)
+        fault = fault if nested is None else nested._replace(cause=error)
+    if _claims_nothing(fault) and _is_doubted(error, finding, now, parts):
         fault = fault._replace(source="disputed")
     elif fault.source == "remote" and finding.verdict.weight <= TEXT:
         unstated = isinstance(error, ReturnedFailure) and finding.verdict.status is None
@@ -186,14 +199,14 @@ def _take_word(error: NothingDone, finding: Finding, now: float | None) -> Fault
     if error.code is not None:
         kind = by_code("grpc", error.code.value).kind
         verdict = KindMatch(CODE, kind, f"code: {error.code}", verdict.status)
-    fault = _fault(verdict, _message(finding.texts[0]) or type(error).__name__, _delay(finding, now), error)
+    fault = _fault(verdict, _shorten(finding.texts[0]) or type(error).__name__, _delay(finding, now), error)
     return fault._replace(effect="none", source="stated", code=error.code or fault.code)
 
 
-def _is_doubted(error: BaseException, finding: Finding, now: float | None) -> bool:
+def _is_doubted(error: BaseException, finding: Finding, now: float | None, parts: _Parts) -> bool:
     """True if another part of the error says that something may have happened."""
-    others = [_classify_error(other, now) for other in finding.set_aside]
-    return any(fault.effect != "none" for fault in others) or find_doubt(error, finding, _text)
+    others = [_classify_part(other, now, parts) for other in finding.set_aside]
+    return any(fault is not None and fault.effect != "none" for fault in others) or find_doubt(error, finding, _text)
 
 
 def _delay(finding: Finding, now: float | None) -> _Hint:
@@ -225,20 +238,26 @@ def _message(text: str) -> str:
     return safe
 
 
-def _classify_group(group: BaseException, now: float | None) -> Fault:
+def _shorten(text: str) -> str:
+    """Cut a text that is no message; others are sanitised once it is known which is used."""
+    return sanitise(text, limit=_CUT) if len(text) > _LONG else text
+
+
+def _classify_group(group: BaseException, now: float | None, parts: _Parts) -> Fault:
     members = leaves(group)
-    faults = [_classify(leaf, now) for leaf in members if not isinstance(leaf, BaseExceptionGroup)]
+    judged = [_classify_part(leaf, now, parts) for leaf in members if not isinstance(leaf, BaseExceptionGroup)]
+    faults = [fault for fault in judged if fault is not None]
     if not faults:
         return _fault(UNKNOWN, sanitise(group), _NO_HINT, group)
     decisive = next((fault for fault in faults if fault.classification == "permanent"), faults[0])
     source = weakest_effect(fault.source for fault in faults)
-    unread = len(members) >= LEAVES or len(faults) < len(members)  # there may be more leaves
+    unread = len(members) >= LEAVES or len(judged) < len(members)  # there may be more leaves
     if unread or find_doubt(group, Finding(), _text) or doubts_text(_text(group), "refused"):
         source = "disputed"
     delays = [(fault.retry_after, fault.hint_source) for fault in faults if fault.retry_after is not None]
     delay, said_by = max(delays, key=itemgetter(0), default=_NO_HINT)
     return decisive._replace(
-        message=sanitise(f"{_text(group)}: {decisive.message}"),
+        message=f"{_shorten(_text(group))}: {decisive.message}",
         rule=f"group: {decisive.rule}",
         effect=worst_effect(fault.effect for fault in faults),
         retry_after=delay,
