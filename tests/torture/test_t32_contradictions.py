@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -300,6 +301,25 @@ def carried() -> Iterator[tuple[str, Exception]]:
         "a bulk write",
         make("elasticsearch.helpers.BulkIndexError", "2 document(s) failed", [{"index": {"status": 429}}]),
     )
+    for library, several in (
+        ("cassandra.cluster.NoHostAvailable", {"a": TimeoutError("timed out"), "b": ConnectionRefusedError(111, "no")}),
+        ("elastic_transport.ConnectionError", (ConnectionResetError(104, "reset"), ConnectionRefusedError(111, "no"))),
+    ):
+        tried = make(library, "no host")
+        vars(tried)["errors"] = several
+        yield f"an earlier attempt of {library}", tried
+    retried = make("tenacity.RetryError", "gave up")
+    vars(retried)["last_attempt"] = SimpleNamespace(attempt_number=3, _exception=ConnectionRefusedError(111, "no"))
+    yield "attempts that are not known", retried
+    for code, details in (
+        ("PERMISSION_DENIED", "order was created, but the caller may not read it"),
+        ("UNKNOWN", "Exception calling application: rate limit exceeded"),
+    ):
+        yield f"gRPC {code}", GrpcError(code, details)
+    said = make(
+        "aiohttp.ClientResponseError", "429, message='Message sent; receipts limited', url='http://a/'", status=429
+    )
+    yield "a quoted statement of the server", said
     yield "replication after a write", make("pymongo.errors.WriteConcernError", "Not enough nodes", code=100)
     yield "a file without the attribute", OSError(61, "No data available")
     for text in LEFT_OPEN:
@@ -307,7 +327,25 @@ def carried() -> Iterator[tuple[str, Exception]]:
         yield f"words: {text}", RuntimeError(f"{text} (429)")
 
 
+class GrpcError(Exception):
+    """As grpc raises it."""
+
+    def __init__(self, code: str, details: str) -> None:
+        super().__init__(f'<RPC that terminated with: status = StatusCode.{code} details = "{details}">')
+        self._code = code
+
+    def code(self) -> str:
+        return self._code
+
+
+GrpcError.__module__ = "grpc"
+
+
 BODIES: tuple[Any, ...] = (
+    {"paymentStatus": "CAPTURED"},
+    {"created_ids": ["a"], "failed_ids": ["b"]},
+    {"messages": [{"status": "sent"}, {"status": "failed"}]},
+    {"steps": [{"name": "debit", "status": "completed"}, {"name": "credit", "status": "conflict"}]},
     {"charged": True, "error": "rate limited"},
     {"ok": True, "error": {"code": "rate_limit_exceeded"}},
     {"payment": {"status": "captured"}, "error": {"code": "webhook_failed"}},
@@ -322,6 +360,23 @@ BODIES: tuple[Any, ...] = (
     {"data": {"pay": {"id": "p1"}, "print": None}, "errors": [{"message": "no printer"}]},
 )
 LEFT_OPEN = (
+    "could not receive data from server: connection refused",
+    "rollback failed: connection refused",
+    "could not roll back: quota exceeded",
+    "connection refused by printer after label purchase",
+    "retrying audit after payment",
+    "POST /orders -> 201; GET /orders/9: rate limit exceeded",
+    "unauthorized on GET /receipt after POST /charge returned 201",
+    "POST succeeded, GET: connection refused",
+    "quota exceeded in post-processing hook",
+    "polling operation 7: rate limit exceeded",
+    "waiting for settlement: rate limit exceeded",
+    "unable to fetch the result of job 9: rate limit exceeded",
+    "could not confirm delivery: rate limit exceeded",
+    "charge left in pending state: connection refused",
+    "rate limit exceeded (the e-mail has gone out)",
+    "money left the account; confirmation: connection refused",
+    "connection refused - invoice 17 was mailed",
     "commit outcome unknown",
     "the card may have been charged",
     "the transfer might already have gone through",
@@ -372,6 +427,10 @@ async def test_t32_what_only_resembles_a_sign_of_an_effect_is_none() -> None:
             )
         ),
         noted(Answered("Too Many Requests", 429), "in row 7 of the input"),
+        GrpcError("PERMISSION_DENIED", "the caller may not pay"),
+        make("httpx.PoolTimeout", ""),
+        make("redis.exceptions.OutOfMemoryError", "command not allowed when used memory > 'maxmemory'"),
+        make("redis.exceptions.BusyLoadingError", "Redis is loading the dataset in memory"),
         make("httpx.HTTPStatusError", "error 429", response=Redirected(429, 307)),
         *(
             Answered(text, 429)
@@ -385,6 +444,13 @@ async def test_t32_what_only_resembles_a_sign_of_an_effect_is_none() -> None:
                 "username taken, choose another",
                 'HTTP 200 OK: {"ok": false, "error": "rate_limited"}',
                 "To get started with the CLI, please run: cli login",
+                "try again after your next payment",
+                "too many requests: wait after each order",
+                "locked after too many payment attempts",
+                "the transaction was rolled back",
+                "POST is not allowed",
+                "DELETE returned 401",
+                "no results left",
             )
         ),
     ]

@@ -82,9 +82,10 @@ def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
     if any(doubts_itself(link, finding.verdict.kind) for link in (error, *finding.seen.values())):
         return True
     handled = _handled(error)
-    return handled is None or any(
-        is_remote_doubt(gather(link), text_of(link)) for link in handled if id(link) not in finding.seen
-    )
+    if handled is None:
+        return True
+    handled += [link for evidence in finding.evidence for link in evidence.earlier]
+    return any(is_remote_doubt(gather(link), text_of(link)) for link in handled if id(link) not in finding.seen)
 
 
 def _handled(error: BaseException) -> list[BaseException] | None:

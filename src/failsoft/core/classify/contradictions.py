@@ -10,6 +10,9 @@ Rules
   the request that acted.
 - Words that say that something was done ("payment captured, but …") count like such a status, also in the notes of an
   exception. So do words that leave it open ("may have been charged", "outcome unknown").
+- An error that stands for several attempts or hosts is judged by the last one; the others count as ``__context__`` does.
+  If they are not known (tenacity), they may have acted.
+- gRPC's UNKNOWN counts, whatever the words say: the server's program has raised something.
 - Errors of bulk operations, and of replication after a write, are raised when a part was done.
 - An exception that was only being handled (``__context__``) counts only with remote evidence: a status, a remote code, a
   lost connection, a timeout. A cache miss before a refused connection does not count.
@@ -66,6 +69,11 @@ _IN_PART: Final = re.compile(
     r"\.(?:\w*(?:Bulk|Batch)(?:Index|Write|Insert|Update|Delete|Operation|Execution|Request)?(?:Error|Exception|Failure)"
     r"|\w*Partial\w*|\w*WriteConcern\w*)$"
 )
+# Where clients quote the server's own words: gRPC and aiohttp
+_STATEMENT: Final = re.compile(
+    r"\bdetails = \"([^\n]{1,2000})\"|^\d{3}, message=(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
+)
+_UNKNOWN: Final = ("grpc", "UNKNOWN")  # the server's program has raised something, whatever its words say
 # Raised while connecting, but also while an answer is read
 _PERHAPS_CONNECTED: Final = frozenset({"requests.SSLError", "urllib3.SSLError"})
 _REDIRECTS: Final = (301, 302, 303)  # after these a client asks with GET
@@ -80,6 +88,8 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
     for evidence, _ in links:
         if evidence.status in PERHAPS_SENT or evidence.done or _says_success(evidence.codes):
             return True
+        if _UNKNOWN in evidence.codes:
+            return True
         if any(_IN_PART.search(name) for name in evidence.facts.names):
             return True
         for found, sent in _structured(evidence):
@@ -87,7 +97,7 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
             same = found == "timeout" and kind in _TIMED_OUT
             if found in OPEN and (sent or not (unsent or same)):
                 return True
-    texts = dict.fromkeys(said for evidence, text in links for said in (text, *evidence.texts))
+    texts = dict.fromkeys(said for evidence, text in links for said in (text, *evidence.texts, *_stated(text)))
     joined = "\n".join(texts)
     return any(doubts_text(text, kind) for text in ([joined] if len(joined) <= LENGTH else texts))
 
@@ -133,6 +143,9 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
     notes = read(error, "__notes__")
     if isinstance(notes, list) and any(doubts_text(note, kind) for note in notes[:_HOPS] if isinstance(note, str)):
         return True
+    tries = read(read(error, "last_attempt"), "attempt_number")
+    if isinstance(tries, int) and tries > 1:  # tenacity tells what the last attempt has met, and nothing of the others
+        return True
     for answer in (error, read(error, "response")):
         history = read(answer, "history")
         if isinstance(history, (list, tuple)) and any(
@@ -140,6 +153,13 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
         ):
             return True
     return False
+
+
+def _stated(text: str) -> Iterator[str]:
+    """Yield the words of the server that a client's text quotes."""
+    found = _STATEMENT.search(text)
+    if found is not None and found.lastindex is not None:
+        yield found[found.lastindex]
 
 
 def _leaves_open(words: str) -> bool:

@@ -29,6 +29,14 @@ REFUSALS: Final = UNCONNECTED | frozenset("rate_limited per_minute quota unauthe
 # Prefixes of rules that are not code spaces of a remote side
 _LOCAL: Final = frozenset("type name text page answer errno winsock exit program sqlite curl".split())
 _NAMES: Final = frozenset({"type", "name"})  # a class named after a refusal counts like its words
+# Classes for a server's refusal, and for a request that was never sent
+_REPLIES: Final = frozenset(
+    f"type: {name}"
+    for name in (
+        "httpx.PoolTimeout redis.BusyLoadingError redis.ReadOnlyError redis.ClusterDownError redis.MasterDownError "
+        "redis.TryAgainError redis.NoPermissionError redis.OutOfMemoryError redis.ClusterCrossSlotError redis.NoScriptError"
+    ).split()
+)
 _ERRNOS: Final = frozenset({"errno", "winsock"})
 _NOT_ONLY_NAMES: Final = "ENODATA"  # of a name server, but also of a file's attributes
 # "Connection timed out" may also mean that an established connection got no answer
@@ -41,6 +49,8 @@ def find_source(verdict: KindMatch) -> Source:
     evidence, _, detail = verdict.rule.partition(": ")
     unsure = evidence in _WORDS | _ERRNOS and (verdict.kind in _TIMEOUTS or detail == _NOT_ONLY_NAMES)
     if verdict.kind in UNCONNECTED and not unsure:
+        return "remote"
+    if verdict.rule in _REPLIES:
         return "remote"
     if evidence in _LOCAL:
         return "remote" if evidence in _NAMES and verdict.kind in REFUSALS else "local"

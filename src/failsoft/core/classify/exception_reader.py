@@ -74,7 +74,20 @@ def roles_of(names: frozenset[str]) -> Roles:
 class Evidence:
     """The evidence in one exception or one text."""
 
-    __slots__ = ("again", "codes", "delays", "done", "facts", "handled", "holders", "inner", "page", "status", "texts")
+    __slots__ = (
+        "again",
+        "codes",
+        "delays",
+        "done",
+        "earlier",
+        "facts",
+        "handled",
+        "holders",
+        "inner",
+        "page",
+        "status",
+        "texts",
+    )
 
     def __init__(self, facts: TypeFacts) -> None:
         self.facts = facts  # facts about the type
@@ -87,6 +100,7 @@ class Evidence:
         self.done = False  # the body says that something was done
         self.again: bool | None = None  # the error's own statement whether a retry may succeed
         self.inner: list[BaseException] = []  # exceptions that it carries or was raised from
+        self.earlier: list[BaseException] = []  # of attempts, or hosts, before the last one
         self.handled: BaseException | None = None  # the exception that was only being handled
 
     @property
@@ -397,15 +411,17 @@ def _gather_inner(error: BaseException, carried: Mapping[str, Any], roles: Roles
         if isinstance(kwargs, dict):
             candidates.append(kwargs.get("error"))
     if candidates:
-        evidence.inner = [one for one in map(_last, candidates) if isinstance(one, BaseException)]
+        several = [_several(candidate) for candidate in candidates]
+        evidence.inner = [tries[-1] for tries in several if tries and isinstance(tries[-1], BaseException)]
+        evidence.earlier = [one for tries in several for one in tries[:-1] if isinstance(one, BaseException)]
     if error.__cause__ is not None:
         evidence.inner.append(error.__cause__)
     elif not error.__suppress_context__:
         evidence.handled = error.__context__
 
 
-def _last(value: Any) -> Any:
-    """Return the last of several attempts' errors."""
-    if isinstance(value, dict):
-        return next(reversed(dict.values(value)), value)  # a subclass may have values without end
-    return value[-1] if isinstance(value, (list, tuple)) and value else value
+def _several(value: Any) -> list[Any]:
+    """Return the errors of several attempts, the first ones and the last one; that of a single attempt alone."""
+    if isinstance(value, dict) and value:  # a subclass may have values without end
+        value = [*islice(dict.values(value), _BREADTH), next(reversed(dict.values(value)))]
+    return [*value[:_BREADTH], value[-1]] if isinstance(value, (list, tuple)) and value else [value]

@@ -20,10 +20,11 @@ _MOST: Final = 100_000  # larger numbers are times, not counts
 _STATES: Final = frozenset("status state result outcome".split())
 _ENTERED: Final = frozenset(
     "data result results response body error errors details detail payment payments charge transfer transaction refund "
-    "receipt payment_intent paymentintent summary counts".split()
+    "receipt payment_intent paymentintent summary counts messages responses steps operations recipients deliveries".split()
 )
 _FLAGS: Final = DONE_STATES | {"ok"}
-_AROUND: Final = re.compile(r"^(?:is|was)_?|_?count$")  # "isSuccess", "successCount"
+_AROUND: Final = re.compile(r"^(?:is|was)_?|_?(?:count|ids|items)$")  # "isSuccess", "successCount", "created_ids"
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # in "paymentStatus"
 
 
 def shows_success(root: Any) -> bool:
@@ -38,7 +39,7 @@ def shows_success(root: Any) -> bool:
             if _is_partial_answer(node):
                 return True
             for key, value in islice(node.items(), _KEYS):
-                name = key.lower() if isinstance(key, str) else ""
+                name = _HUMP.sub("_", key).lower() if isinstance(key, str) else ""
                 if _says(name, value):
                     return True
                 if name in _ENTERED and isinstance(value, (Mapping, list, tuple)):

@@ -21,7 +21,7 @@ _PAST = (
     "inserted updated deleted removed published delivered issued refunded processed accepted queued uploaded deployed "
     "applied recorded succeeded completed confirmed shipped withdrawn deposited executed initiated scheduled reserved wired "
     "credited purchased bought spent tweeted emailed cleared transmitted approved settled started added launched merged "
-    "activated registered minted"
+    "activated registered minted mailed dispatched"
 ).split()
 # As a code or status of an answer's body ("status": "succeeded"). One that is deleted or removed is no longer there.
 DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent", "started", "activated", "registered"} | {
@@ -72,7 +72,7 @@ ACTED = re.compile(
     rf"|(?:successfully|partially) {_DONE}\b|{_DONE} (?:(?:the|your|an?|this) [\w#-]{{1,24}}|{_THING})\b)[^\n]{{0,80}}?{_CONTRAST}"
     rf"|\b(?:after|although|though|despite|but|yet|however,?) (?:successfully )?(?:the |your |a |an |having )?"
     rf"(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b|{_DONE} |{_DOING}\b)"
-    rf"|[;,.:] (?:and )?(?:the |your |an? )?(?:first )?{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
+    rf"|[;,.:(–—-] ?(?:and )?(?:the |your |an? )?(?:first )?{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
     rf"|\bpartial(?:ly)? (?:succe|complet|appl|failure)"
     rf"|\b(?:wrote|sent|saved|stored|copied|uploaded|inserted|updated) [1-9]\d{{0,6}} ?(?:of|/) ?[1-9]"
     rf"|(?:^|[.;\n] ?)(?:{'|'.join(_PAST)})\b(?: [^\n.;:,]{{1,40}})?(?:[;.,!] ?| ?[–—] ?|: (?=\w{{1,24}} ))(?=[\w(])"  # "charged $50; …"
@@ -92,10 +92,15 @@ UNDONE = re.compile(
 FLAGGED = re.compile(
     rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"']?(?:true|yes)\b(?! (?:is |was )?(?:required|expected|needed))"
 )
-# Words that leave the effect open: said so, or a connection that was lost in the middle of a call
+# Words that leave the effect open: said so, a connection that was lost in the middle of a call, or a step that comes after
+# the action: "rollback failed", "after payment", "POST -> 201", "polling job 7"
 UNSURE_HINTS = frozenset(
-    "unknown uncertain unclear indeterminate doubt may might could keepalive removed closing reading".split()
+    "unknown uncertain unclear indeterminate doubt may might could keepalive removed closing reading receive "
+    "rollback roll compensation compensate after processing polling waiting settlement fetch fetching retrieve retrieving "
+    "read left stuck gone confirm post put patch delete returned answered".split()
 )
+_CANNOT = r"(?:could ?n[o']t|cannot|can't|unable to|failed to|failure to)"
+_ACTION = r"(?:payment|purchase|checkout|order|submission|charge|creation|create|commit|booking|transfer|insert)"
 UNSURE = re.compile(
     r"\b(?:outcome|result|effect|(?:payment|transaction|transfer|commit|order|write) (?:status|state))(?: of [\w -]{1,40})? "
     r"(?:is |was |remains )?"
@@ -103,6 +108,16 @@ UNSURE = re.compile(
     r"|\b(?:may|might|could)(?: or may not| still| already)* have (?:already )?(?:been )?"
     rf"(?:{'|'.join(word for word in _PAST if word not in ('deleted', 'removed'))}|gone through|taken effect|happened|occurred)\b"
     r"|\bkeepalive (?:watchdog|ping)|\bstream removed\b|\btransport is closing\b|\berror reading from server\b"
+    r"|\bcould not receive data from server\b"
+    rf"|\b(?:rollback|roll back|compensation)\b[^\n.;]{{0,40}}\b(?:failed|failure|error)\b|\b{_CANNOT} (?:roll ?back|compensate)\b"
+    rf"|(?<!again )(?<!retry )(?<!wait )\bafter (?:(?!too |\d)[\w#-]{{1,20}} ){{0,2}}{_ACTION}\b(?! (?:attempts?|requests?|limits?|quota))"
+    r"|\b(?:post|put|patch|delete)\b[^\n;]{0,60}?(?:->|=>|→|\breturned|\banswered) ?(?:http )?20[0-4]\b"
+    r"|\b(?:post|put|patch|delete)(?: request)? succeeded\b"
+    r"|\bpost-?processing\b|\bpolling \w|\bwaiting for [^\n:;]{0,40}\b(?:settlement|completion|confirmation|result)\b"
+    r"|\b(?:fetch|fetching|retrieve|retrieving|read|reading) (?:the |its )?(?:result|outcome|receipt|confirmation)s? (?:of|for)\b"
+    rf"|\b{_CANNOT} confirm (?:the )?(?:delivery|receipt|result|outcome)\b"
+    r"|\b(?:left|stuck) in an? ?\w{0,20} ?state\b|\b(?:left|stuck) in (?:pending|incomplete|unfinished|inconsistent) state\b"
+    r"|\b(?:has|have) (?:already )?gone out\b|\b(?:money|funds) (?:has |have )?left\b"
 )
 
 # Per language: words for the action, for its denial, and for "but"
