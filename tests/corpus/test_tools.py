@@ -19,6 +19,9 @@ SOURCES = list(dict.fromkeys(row["source"] for row in ROWS))
 TABLES = {name: table for name, table in vars(effect_words).items() if isinstance(table, frozenset) and name.isupper()}
 WORD_TABLES = {name: table for name, table in TABLES.items() if name != "COMPOUND_NOUNS"}
 
+# With one of these, a verb is a verb of two words.
+PARTICLES = frozenset("in out on off up down over back forward to at for".split())
+
 # The worst that a source may show: write as read, write as neither, read as read (at least), read as write.
 LIMITS = (0.01, 0.10, 0.80, 0.10)
 # These sources were scored before their tools were looked at. Their labels stay, and their own figures are the floor.
@@ -34,12 +37,15 @@ OWN_LIMITS = {
     "mcp-third": (0.027, 0.10, 0.80, 0.10),
 }
 # "mcp-reference" has nineteen writes: two of them are 10.5 %. Without "begin", a word that only "azure" has, two POST
-# operations that begin a query are reads, and without "signal" one conversion of "datadog" is.
+# operations that begin a query are reads, and without "signal" one conversion of "datadog" is. "agent-tools" and
+# "plain-functions" have many verbs that no other source has ("refactor", "dedupe"), and most of them no description.
 LEFT_OUT_LIMITS = {
     **OWN_LIMITS,
     "mcp-reference": (0.01, 0.11, 0.80, 0.10),
     "azure": (0.037, 0.10, 0.80, 0.10),
     "datadog": (0.015, 0.10, 0.80, 0.10),
+    "agent-tools": (0.019, 0.17, 0.76, 0.10),
+    "plain-functions": (0.01, 0.10, 0.73, 0.10),
 }
 
 
@@ -104,12 +110,14 @@ def test_reads_and_writes_are_recognised_without_the_words_that_only_their_sourc
 
 
 def test_no_row_of_the_tables_is_the_name_of_one_tool() -> None:
-    """A one-word name is a verb ("find", "comment"); then other tools use the verb too."""
+    """A one-word name is a verb ("find", "comment"); then other tools use the verb too. "Hang up" is one verb as well."""
     names = {row["name"].lower() for row in ROWS}
     rows = {word for table in WORD_TABLES.values() for word in table}
     rows |= {separator.join(pair) for pair in effect_words.COMPOUND_NOUNS for separator in "_-./ "}
     for verb, particles in {**effect_words.PHRASAL_WRITES, **effect_words.PHRASAL_READS}.items():
-        rows |= {f"{verb}{separator}{particle}" for particle in particles for separator in "_- "}
+        rows |= {f"{verb}{separator}{particle}" for particle in particles - PARTICLES for separator in "_- "}
+    for verbs, objects in (*effect_words.ACTS_ON, *effect_words.ASKS_OF):
+        rows |= verbs | objects
     for row in rows & names:
         assert re.fullmatch("[a-z]+", row), row
         others = [tool for tool in ROWS if tool["name"].lower() != row]

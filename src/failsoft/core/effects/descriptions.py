@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 
+from failsoft.core.effects import patterns
 from failsoft.core.effects import words as table
-from failsoft.core.effects.names import PARTS, WORDS, Named, joined, light, reads, words_of, writes
+from failsoft.core.effects.names import PARTS, WORDS, Named, joined, light, phrasal, reads, words_of, writes
 
 _LEAD_IN = re.compile(
     r"(?:^|\W)(?:"
     r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
-    r"|(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
+    r"(?:(?:you|users?|agents?) (?:need|want|have|wish)s? to )?"
+    r"|(?<!if )(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
     r"|(?:allow|enable)(?:s|ing)? (?:you |users? |the user |agents? |the agent |clients? )?to "
     r"|lets? (?:you |users? |the user |agents? )|helps? (?:you |to )*"
     r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
     r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
-    r")(?:also |be |first |easily |quickly )*(?=([a-z]+))",
+    r")(?:also |be |first |easily |quickly |double )*(?=([a-z]+))",
     re.IGNORECASE,
 )
 _FIRST_WORD = re.compile(
@@ -33,16 +35,17 @@ _HANDED = re.compile(r"(?<!answer)(?<!answers) to (?:an?|the|your|another|one) \
 _SENTENCE = re.compile(r"[.:;](?:\s|$)")
 _AFTERWARDS = re.compile(r"\bthen ([a-z]+)")
 _CLAUSE = re.compile(r"(?:[.:;,] |\b(?:and|or|then|to) )(?:then |also |automatically )?([A-Za-z]+)")
+_FIRST_VERBS = re.compile(r"\W{0,9}(\w+(?:, \w+){0,3}(?:,? (?:and|or|and/or) \w+))\b")
 _COORDINATED = re.compile(r"(?:, (?:and |or )?|\band |\bor |/|& )([a-z]+)")
 
 
 def by_description(description: str) -> Named | None:
     if not description:
         return None
-    said = found(table.SAYS_WRITE, description)
+    said = found(patterns.SAYS_WRITE, description)
     if said:
         return Named("write", f'its description says "{said}"')
-    said = found(table.SAYS_READ, description)
+    said = found(patterns.SAYS_READ, description)
     if said:
         return Named("read", f'its description says "{said}"')
     opening = by_opening(description)
@@ -52,7 +55,7 @@ def by_description(description: str) -> Named | None:
         judged = _described(lead.group(1), "the", description[lead.start(1) :])
         if judged:
             return judged
-    admitted = found(table.CONFESSIONS, description)
+    admitted = found(patterns.CONFESSIONS, description)
     return Named("write", f'its description says "{admitted}"') if admitted else None
 
 
@@ -99,7 +102,7 @@ def _described(word: str, following: str, rest: str) -> Named | None:
         also = _also_writes(rest) if is_open else ""  # "Generates and sends an invoice"
         return Named("write", f'its description says "{also}"') if also else None
     said = f'its description says "{word}"'
-    if following in table.PHRASAL_WRITES.get(verb, ()):
+    if following and phrasal(verb, [following]):
         return Named("write", f'its description says "{word} {following}"')
     if verb in table.DESCRIBED_READS or verb in table.READS:
         if _acts_on(verb, rest):
@@ -130,23 +133,41 @@ def _acts_on(verb: str, rest: str) -> bool:
     """True if the object turns a read into an action: "Convert a lead", "Query a SQL database", "Give points to a user"."""
     objects = {word.lower() for word in WORDS.findall(rest[:80])}
     if verb == "convert":
-        return bool((table.CONVERTED - {"to"}) & objects)
+        return bool(table.CONVERTED & objects) or table.MEASURES.isdisjoint(
+            objects | {word.removesuffix("s") for word in objects}
+        )
     if verb == "give":
         return _HANDED.search(_SENTENCE.split(rest, maxsplit=1)[0]) is not None
+    if verb == "load":  # "Loads rows into a table"
+        return "into" in objects
     return verb == "query" and bool(table.LANGUAGES & objects)
 
 
 def only_looks_up(description: str) -> bool:
     """True if a description begins with looking something up and no other sentence or clause of it begins with a write."""
-    if not table.LOOKS_UP.match(description) or may_change(description):
+    if not patterns.LOOKS_UP.match(description) or may_change(description):
         return False
     starts = [found.group(1) for found in _CLAUSE.finditer(description)]
     verbs = {form for word in starts for form in forms_of(word.lower())}
     return not any(writes(form) or form in table.WRITES_FIRST | table.WRITES_IN_FRONT for form in verbs)
 
 
+def coordinated_write(description: str) -> str:
+    """Return the write beside the verb that begins a description: "Gets or sets the volume", "Search, book or cancel"."""
+    first_verbs = _FIRST_VERBS.match(description)
+    words: list[str] = WORDS.findall(first_verbs.group(1)) if first_verbs else []
+    for word in words[1:]:
+        verb = _verb(word.lower())
+        if verb is not None and not (reads(verb) or verb in table.DESCRIBED_READS):  # "Fetches and returns"
+            return word
+    return ""
+
+
 def _also_writes(rest: str) -> str:
     """Return the write named beside a read: "List, create or close a tab", "returns them and marks them"."""
+    beside = coordinated_write(rest)
+    if beside:
+        return beside
     sentence = _SENTENCE.split(rest, maxsplit=1)[0]
     third_person = re.match(r"\w+s\b", rest) is not None
     for match in _COORDINATED.finditer(sentence):
@@ -158,7 +179,7 @@ def _also_writes(rest: str) -> str:
     for match in _AFTERWARDS.finditer(sentence):  # "then pages the team": a noun does not stand there
         if not table.WRITES_FIRST.isdisjoint(forms_of(match.group(1))):
             return match.group()
-    return found(table.CONFESSIONS, rest)
+    return found(patterns.CONFESSIONS, rest)
 
 
 def _verb(word: str) -> str | None:

@@ -22,6 +22,7 @@ class Named(NamedTuple):
 PARTS = re.compile(r"__+|[./:]+")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _REQUEST = re.compile(r"(get|head|post|put|patch|delete)[ :]+/", re.IGNORECASE)  # "GET /users/{id}"
+_VERSION = re.compile(r"[vV]?\d+")
 _METHOD = re.compile(r"__(?:get|head|post|put|patch|delete)$")  # "read_items_items__get"
 
 
@@ -29,7 +30,7 @@ def by_name(name: str) -> Named | None:
     request = _REQUEST.match(name)
     if request is not None and request.group(1).lower() not in table.READ_METHODS:
         return None if _ends_in_read(name) and request.group(1).lower() == "post" else _write(request.group(1))
-    parts = [part for part in PARTS.split(_METHOD.sub("", name)) if part]
+    parts = [part for part in PARTS.split(_METHOD.sub("", name)) if part and not _VERSION.fullmatch(part)]
     for number, part in enumerate(reversed(parts)):
         words = action_of(part)
         if number and len(words) == 1 and words[0] in table.COMPUTES:
@@ -37,6 +38,8 @@ def by_name(name: str) -> Named | None:
         if number and len(words) > 1 and words[0] in table.READS_THAT_ARE_NOUNS:  # "check_deposits.adjustment"
             continue
         said = _by_words(words) if number == 0 else _by_pure_verbs(words)
+        if number == 0 and said is None and len(words) == 1 and len(parts) > 1:  # "payments.capture"
+            said = _by_object([*action_of(parts[-2]), *words])
         if said is not None:
             return said
     method = _METHOD.search(name)
@@ -59,6 +62,8 @@ def words_of(part: str) -> list[str]:
 def action_of(part: str) -> list[str]:
     """Split a part of a name into words, without the service before a verb: "slack_post_message", "ZOOM_END_MEETING"."""
     words = words_of(part)
+    if len(words) > 1 and words[0] in table.COMMAND_LINES and words[1] not in table.COMMANDS_THAT_SHOW:
+        return words[1:] if words[1] in table.WRITES_FIRST | table.WRITES_IN_FRONT else words
     if len(words) < 3 or words[1] not in table.WRITES_FIRST | table.WRITES_IN_FRONT:
         return words
     return words[1:] if words[0] in table.SERVICES or (part.isupper() and not _may_be_verb(words[0])) else words
@@ -66,7 +71,13 @@ def action_of(part: str) -> list[str]:
 
 def _may_be_verb(word: str) -> bool:
     known = table.READS_FIRST | table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT
-    other = table.READS_BEFORE_NOUN | table.MANNERS | table.PHRASAL_WRITES.keys() | table.PHRASAL_READS.keys()
+    other = (
+        table.READS_BEFORE_NOUN
+        | table.MANNERS
+        | table.PHRASAL_WRITES.keys()
+        | table.PHRASAL_READS.keys()
+        | table.ACTING_VERBS
+    )
     return reads(word) or writes(word) or word in known or word in other
 
 
@@ -82,15 +93,18 @@ def _by_words(words: list[str]) -> Named | None:
     if len(words) == 2 and first in table.JOBS and last in table.STATES:
         return None
     if first == "resolve" and table.LOOKED_UP & set(words[1:]):
-        return None
+        return _read(first) if len(words) == 2 else None
+    if first in table.COMMAND_LINES and len(words) == 2 and last in table.COMMANDS_THAT_SHOW:
+        return _read(last)
     if first in table.OPEN and not phrasal(first, words[1:]):
-        return joined(words)
+        asked = _object(table.ASKS_OF, first, words[1:])
+        return joined(words) or (_read(f"{first} … {asked}") if asked else None)
     if first in table.READS_FIRST:
         return joined(words) or _read(first)
     if first in table.READS_BEFORE_NOUN and words[1:2] not in ([], ["up"]):
         return None if len(words) > 2 and writes(last) else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
-        return None if last in table.LOOKED_AT else _write(first, weak=True)
+        return None if last in table.LOOKED_AT | table.INFORMATION else _write(first, weak=True)
     return _by_pure_verbs(words) or _by_new(words) or _by_last(words)
 
 
@@ -106,7 +120,13 @@ def _by_last(words: list[str]) -> Named | None:
         return Named("neither", f'"{last}" in its name', weak=True)
     if last in table.WRITES_LAST or (len(words) == 1 and last in table.WRITES_FIRST | table.WRITES_IN_FRONT):
         return _write(last, weak=last in table.WRITES_FIRST)
-    return _agent(last)
+    return _by_object(words) or _agent(last)
+
+
+def _by_object(words: list[str]) -> Named | None:
+    """Judge a verb behind its object: "payment_capture", "accounts.open"."""
+    acting = phrasal(words[-1], [words[-2].removesuffix("s")]) if words[-1] in table.ACTING_VERBS and words[:-1] else ""
+    return _write(acting) if acting else None
 
 
 def _by_pure_verbs(words: list[str]) -> Named | None:
@@ -125,7 +145,7 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
             return _write(f"{word} … {behind[-1]}")
         if following in table.PHRASAL_READS.get(word, ()):
             return joined(words) or _read(f"{word} {following}")
-        if word in table.LIGHT and (behind or at) and (at == 0 or word not in ("make", "do")) and words[at - 1] != "of":
+        if word in table.LIGHT and _is_light(words, at):
             return light(word, behind)
         if reads(word):
             return _turned(word, words[:at], behind)
@@ -140,10 +160,18 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
 
 def phrasal(verb: str, behind: list[str]) -> str:
     """Return the words behind a verb that make it a write: "check in", "open bank account"; empty if none do."""
-    acting = table.PHRASAL_WRITES.get(verb, frozenset())
-    if behind and behind[0] in acting:
+    if behind and behind[0] in table.PHRASAL_WRITES.get(verb, ()):
         return f"{verb} {behind[0]}"
-    return f"{verb} … {behind[-1]}" if verb in table.ACT_ON_OBJECTS and behind and behind[-1] in acting else ""
+    acted_on = _object(table.ACTS_ON, verb, behind)
+    return f"{verb} … {acted_on}" if acted_on else ""
+
+
+def _object(rows: table.Objects, verb: str, behind: list[str]) -> str:
+    """Return the object that the verb has in one of the rows: the word behind the verb or the last one."""
+    if not behind:
+        return ""
+    objects = frozenset().union(*(objects for verbs, objects in rows if verb in verbs))
+    return next((word for word in (behind[0], behind[-1]) if word in objects), "")
 
 
 def _is_write_form(word: str) -> bool:
@@ -177,6 +205,16 @@ def _without_compounds(words: list[str]) -> list[str]:
         else:
             kept.append(word)
     return kept
+
+
+def _is_light(words: list[str], at: int) -> bool:
+    """True if a word of LIGHT is a verb here: not in "rate_of_make", nor before another verb in "do_list_objects"."""
+    first, behind = at == 0, words[at + 1 :]
+    if words[at] in ("make", "do") and not first:
+        return False
+    if words[at] == "do" and behind and reads(behind[0]):
+        return False
+    return bool(behind or not first) and (first or words[at - 1] != "of")
 
 
 def light(verb: str, behind: list[str]) -> Named | None:
@@ -216,9 +254,15 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
         return Named("neither", f'"{verb} … {behind[-1]}" in its name may issue one')
     if verb in ("get", "obtain", "request") and len(behind) == 2 and _by_new(behind) is not None:  # "get_new_address"
         return Named("neither", f'"{verb} new {behind[-1]}" in its name may make one')
-    if verb == "convert" and table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}:
+    if verb == "convert" and _converts_record(behind):
         return None
     return _read(verb, weak=(noun and bool(before)) or verb == "convert")
+
+
+def _converts_record(behind: list[str]) -> bool:
+    """True unless only a measure or a notation changes: "convert_lead", but not "convert_currency"."""
+    records = table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}
+    return bool(records) or table.MEASURES.isdisjoint(behind)
 
 
 def _action(words: list[str]) -> bool:

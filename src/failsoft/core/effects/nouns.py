@@ -29,10 +29,13 @@ def by_thing(name: str, description: str) -> Named | None:
         return None
     if _is_asked_about(words):
         return Named("read", said)
-    if not any(_may_be_verb(word) for word in words[:-1] if word not in table.OWNERS):
-        if last in table.INFORMATION or (last == "rate" and table.RATED & set(words[-2:-1])):
+    number = last in ("rate", "rates") and bool(table.RATED & set(words[-2:-1]))  # "currency_exchange_rates"
+    if not any(
+        _may_be_verb(word) for word in words[: -2 if number else -1] if word not in table.OWNERS | table.SERVICES
+    ):
+        if last in table.INFORMATION or number:
             return Named("read", said)
-        if last in table.INFORMATION_OF and table.OWNERS.issuperset(parts[-1][:-1]):
+        if last in table.INFORMATION_OF and (table.OWNERS | table.SERVICES).issuperset(parts[-1][:-1]):
             return Named("read", said)
         if last in table.THINGS_TO_LOOK_AT and table.DESCRIBE_A_THING.union(words) & set(opening):
             return Named("read", said)
@@ -56,7 +59,7 @@ def _may_be_verb(word: str) -> bool:
         writes(word)
         or may_be_rare_verb(word)
         or word in table.WRITES_FIRST | table.WRITES_IN_FRONT | table.OPEN | table.LIGHT | table.CONJUNCTIONS
-        or word in table.PHRASAL_WRITES
+        or word in table.PHRASAL_WRITES.keys() | table.ACTING_VERBS
     )
 
 

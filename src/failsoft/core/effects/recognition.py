@@ -17,11 +17,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from failsoft.core.effects import words as table
+from failsoft.core.effects import patterns
 from failsoft.core.effects.descriptions import (
     begins_with_verb_of,
     by_description,
     by_opening,
+    coordinated_write,
     found,
     only_looks_up,
 )
@@ -43,14 +44,15 @@ _DESCRIPTION_LIMIT = 600
 _SECTION = re.compile(
     r"\n[ \t]{0,40}(?:(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?)[ \t]{0,8}:?[ \t]{0,8}\n|:[a-z])"
 )
+_URL = re.compile(r"https?://[^\s)\]>]+")
 _UNDECIDED = Recognised("neither", "its name and description do not say")
 
 
 def recognise(name: str, description: str = "") -> Recognised:
     """Recognise the effect of a tool with this name and description."""
     description = _SECTION.split(description[: _DESCRIPTION_LIMIT * 4], maxsplit=1)[0]
-    description = " ".join(description.split())[:_DESCRIPTION_LIMIT]
-    arithmetic = found(table.SAYS_ARITHMETIC, description)
+    description = " ".join(_URL.sub("", description).split())[:_DESCRIPTION_LIMIT]
+    arithmetic = found(patterns.SAYS_ARITHMETIC, description)
     if arithmetic:
         return Recognised("read", f'its description says "{arithmetic.strip()}"')
     named = by_name(name[:_NAME_LIMIT])
@@ -61,7 +63,7 @@ def recognise(name: str, description: str = "") -> Recognised:
     if opening is not None:
         return Recognised(opening.effect, opening.reason)
     if named.effect == "read":
-        admitted = found(table.CONFESSIONS, description)
+        admitted = found(patterns.CONFESSIONS, description) or coordinated_write(description)
         if admitted:
             return Recognised("neither", f'{named.reason}, but its description says "{admitted}"')
     return Recognised(named.effect, named.reason)

@@ -6,8 +6,6 @@ rows are verbs, nouns and particles of the language that APIs are written in. ``
 
 from __future__ import annotations
 
-import re
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -24,12 +22,14 @@ READS = _words("""
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
-READS_FIRST = _words("is has are can does was were should what which who where when why how see head measure cat sum")
+READS_FIRST = _words("""
+    is has are can does was were should what whats which who whos where when why how see head tail measure cat sum
+""")
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
 READS_BEFORE_NOUN = _words("""
     current latest nearest closest recent available upcoming top popular trending nearby cheapest todays
-    historical similar related
+    historical similar related pending overdue unread abandoned
 """)
 
 # Verbs that change something. They decide wherever they stand in a name.
@@ -57,6 +57,7 @@ WRITES = _words("""
     rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
     upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
+    refactor organize organise cleanup teardown takedown nack
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -67,13 +68,14 @@ WRITES_FIRST = _words("""
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
     annotate isolate rollout stage fix bridge alert hold sweep cap zero double halve adj heat cool mod supply
+    vacuum zip
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
 WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type format dim cook split engage end")
 
 # Nouns that are actions at the end of a name without a verb: "bank_transfer", "git_commit".
-WRITES_LAST = _words("commit transfer payment")
+WRITES_LAST = _words("commit transfer payment forward")
 
 # Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
@@ -96,7 +98,7 @@ SERVICES = _words("""
     slack github gitlab gmail jira linear notion discord telegram twitter linkedin facebook instagram whatsapp spotify youtube
     hubspot salesforce zendesk intercom stripe paypal shopify trello asana todoist airtable zoom outlook teams gcal gdrive
     googlecalendar googledrive googledocs googlesheets dropbox reddit twilio sendgrid mailchimp confluence bitbucket
-    pagerduty opsgenie sentry datadog supabase firebase calendly figma
+    pagerduty opsgenie sentry datadog supabase firebase calendly figma browser mobile playwright puppeteer android ios hass
 """)
 
 # Activities that start when called, although the description mentions only their results.
@@ -113,41 +115,56 @@ CONJUNCTIONS = _words("or and then")
 
 # A particle behind a verb changes what the verb does: "check_in", "sign_up", "look_up".
 PHRASAL_WRITES = {
-    "check": _words("in out off"),
-    "generate": _words("invoice order payment refund voucher coupon ticket label"),
+    **dict.fromkeys(_words("check log"), _words("in out off")),
+    **dict.fromkeys(_words("clock opt fill"), _words("in out")),
+    **dict.fromkeys(_words("set clean back top warm bring hang"), _words("up")),
+    **dict.fromkeys(_words("shut tear wind"), _words("down")),
+    **dict.fromkeys(_words("spin ramp"), _words("up down")),
     "sign": _words("in up out off"),
-    "log": _words("in out off"),
-    "clock": _words("in out"),
-    "opt": _words("in out"),
+    "power": _words("on off"),
     "turn": _words("on off up down"),
     "switch": _words("on off to"),
-    "power": _words("on off"),
     "roll": _words("back out"),
-    "set": _words("up"),
-    "shut": _words("down"),
-    "tear": _words("down"),
-    "clean": _words("up"),
-    "back": _words("up"),
-    "top": _words("up"),
-    "take": _words("over payment order deposit lock"),
-    "collect": _words("payment payments debt donation donations fee fees"),
-    "use": _words("coupon voucher credit credits points"),
-    "give": _words("money access permission permissions refund discount"),
-    "print": _words("receipt label labels document page"),
-    "load": _words("wallet"),
-    "get": _words("rid"),
-    "capture": _words("payment funds charge"),
-    "open": _words("account ticket position case dispute door garage issue order valve pr")
-    | {"pull request", "merge request"},
+    "take": _words("over down"),
     "hand": _words("over off"),
-    "hang": _words("up"),
-    "fill": _words("in out"),
-    "file": _words("complaint claim appeal dispute taxes lawsuit"),
+    "go": _words("back forward"),
+    "get": _words("rid"),
     "http": _words("post"),
 }
-# Of these, the ones that act on an object. It may have adjectives: "open_bank_account", "capture_card_payment".
-ACT_ON_OBJECTS = _words("generate take collect use give print load capture open file")
 PHRASAL_READS = {"look": _words("up at for")}
+
+Objects = tuple[tuple[frozenset[str], frozenset[str]], ...]
+
+# Verbs that change something only with such an object, which may have adjectives: "open_bank_account", "capture_payment".
+ACTS_ON: Objects = (
+    (_words("generate print"), _words("invoice order payment refund voucher coupon ticket label labels receipt")),
+    (_words("print fax mail"), _words("document page")),
+    (
+        _words("take collect capture give"),
+        _words("""payment payments deposit debt donation donations fee fees fund funds charge charges money order authorization
+                  access permission permissions refund discount ownership lock"""),
+    ),
+    (_words("use load"), _words("coupon voucher credit credits points wallet")),
+    (
+        _words("open file"),
+        _words(
+            "account ticket position case dispute issue order complaint claim appeal lawsuit expense expenses taxes pr"
+        )
+        | {"pull request", "merge request"},
+    ),
+    (_words("open engage"), _words("door garage gate valve app tab")),
+    (_words("select input"), _words("option element tab radio checkbox text value")),
+)
+ACTING_VERBS = frozenset().union(*(verbs for verbs, _ in ACTS_ON))
+# The same for reads: "track_package", "verify_signature".
+ASKS_OF: Objects = (
+    (_words("track monitor"), _words("package parcel shipment order delivery flight")),
+    (_words("verify"), _words("signature signatures")),
+)
+
+# Programs of the command line. The word behind one is its command: "git_pull", "kubectl_scale".
+COMMAND_LINES = _words("git kubectl docker podman helm npm redis terraform")
+COMMANDS_THAT_SHOW = _words("log logs ps blame reflog top")
 
 # Compound nouns. Neither word is a verb there: "pull_request_read".
 COMPOUND_NOUNS = frozenset(
@@ -197,10 +214,16 @@ LOOKED_AT = _words("""
     url address rate rates fee fees by of
 """)
 
-# "convert" only computes, except for records that change their type: "convert_lead", "convert_job_to_signal".
+# "convert" only computes with the first, but changes the type of the second: "convert_lead", "convert_job_to_signal".
+MEASURES = _words("""
+    currency currencies amount amounts money unit units time times timezone timezones timestamp timestamps date dates temperature
+    coordinates number numbers base binary decimal hex color colors colour text string markdown html json xml csv yaml case
+    address addresses id ids identifiers length weight distance value values price prices speed degrees latex
+    liter litre gallon meter metre mile kilometer kilometre foot feet inch kilogram gram pound ounce celsius fahrenheit kelvin
+""")
 CONVERTED = _words("""
-    lead prospect quote trial order account user channel conversation to task issue signal ticket case incident invoice
-    customer deal opportunity contact existing draft visitor guest card physical virtual position points miles
+    lead prospect quote trial order account user channel conversation task issue signal ticket case incident invoice
+    subtask customer deal opportunity contact existing draft visitor guest card physical virtual position points miles
 """)
 
 # Getting one of these has it issued: "get_access_token", "fetch_otp".
@@ -213,7 +236,7 @@ LOOKED_UP = _words("""
 """)
 
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
-WRITES_THAT_ARE_NOUNS = _words("trash archive store import purchase deposit upgrade launch play process handle")
+WRITES_THAT_ARE_NOUNS = _words("leave trash archive store import purchase deposit upgrade launch play process handle")
 
 # Words before a verb that say how, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
@@ -235,13 +258,13 @@ INFORMATION = _words("""
     definition definitions synonyms lyrics earnings dividends financials fundamentals statements holdings trends reviews
     ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
     detection recognition classification extraction translation calculation comparison estimation prediction
-    recommendation recommendations suggestions quality capabilities matrix
+    recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke
 """)
 
 # The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
 INFORMATION_OF = _words("""
     price balance profile profiles time date details detail availability score scores status health quota usage schema
-    schemas indexes size logs location limits temperature
+    schemas indexes size logs location limits temperature position positions
 """)
 OWNERS = _words("""
     account user customer client member employee patient student driver guest traveler passenger contact person team company
@@ -251,7 +274,8 @@ OWNERS = _words("""
     game match season server host node pod service system cpu gpu disk memory ram network db database collection file
     folder document page site website domain repo repository git branch project sprint job task run pipeline workflow
     deployment queue device sensor battery vehicle car city country local world air water ocean outdoor session thread
-    channel chat app api model agent public personal current my
+    channel chat app api model agent public personal current my movie film song album artist episode recipe place venue article
+    video timer points loyalty reward cursor mouse
 """)
 
 # The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
@@ -330,50 +354,3 @@ DESCRIBED_READS = _words("return provide give output answer know learn load obta
 
 # The same, but only as the first word of a description: "use it to analyze" is about a later step.
 OPENING_READS = _words("analyze analyse gather")
-
-# Arithmetic, whose verbs change something elsewhere: "Add two numbers".
-SAYS_ARITHMETIC = re.compile(
-    r"^\W{0,9}(?:add|sum|round|subtract|multipl|divid|comput|calculat)\w{0,4} (?:up |together )?(?:the )?"
-    r"(?:(?:sum|product|difference|quotient) of )?(?:the )?"
-    r"(?:(?:two|2|three|a list of|all|any|given|two given) (?:real |whole |floating[- ]point )?numbers"
-    r"|(?:two |2 |three |a list of |all |given )?(?:integers|ints|floats|decimals|operands|vectors|matrices)|a and b)\b"
-    r"(?! (?:to|from|in|into|on|for|of|with)\b)",
-    re.IGNORECASE,
-)
-
-# The first words of a description that reads, whatever noun the name begins with: "order: Retrieves an order".
-LOOKS_UP = re.compile(
-    r"^\W{0,9}(?:retrieves?|fetch(?:es)?|looks? up|search(?:es)?(?: for)?|lists? (?:all|the|every|available|of))\b",
-    re.IGNORECASE,
-)
-
-# Explicit statements in a description.
-SAYS_READ = re.compile(
-    r"\bread[- ]only\b"
-    r"|\bno side effects?\b"
-    r"|\bwithout side effects\b",
-    re.IGNORECASE,
-)
-SAYS_WRITE = re.compile(
-    r"\bdata modification\b"
-    r"|\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b"
-    r"|\bcannot be undone\b"
-    r"|\birreversib"
-    r"|\bwrite operations?\b"
-    r"|\b(?:reading|read) ?(?:or|and|/) ?(?:writing|write)\b",
-    re.IGNORECASE,
-)
-
-# Side effects that a description admits. A name that reads is then not trusted.
-CONFESSIONS = re.compile(
-    r"\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b"
-    r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
-    r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
-    r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
-    r"|\bafter (?:creat|delet|updat|remov|send|insert|sav)ing\b"
-    r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
-    r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"
-    r"|\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]{0,80}\bcreated?\b"
-    r"|\bside effects?: ?(?!none)",
-    re.IGNORECASE,
-)

@@ -1,0 +1,55 @@
+"""Phrases of a description by which reads and writes are recognised."""
+
+from __future__ import annotations
+
+import re
+
+# Arithmetic, whose verbs change something elsewhere: "Add two numbers".
+SAYS_ARITHMETIC = re.compile(
+    r"^\W{0,9}(?:(?:rais|round|subtract|multipl|divid)\w{0,4} (?:a|one) number (?:by|from|to) (?:another|an?|the)\b"
+    r"|(?:add|sum|round|subtract|multipl|divid|comput|calculat)\w{0,4} (?:up |together )?(?:the )?"
+    r"(?:(?:sum|product|difference|quotient) of )?(?:the )?"
+    r"(?:(?:two|2|three|a list of|all|any|given|two given) (?:real |whole |floating[- ]point )?numbers"
+    r"|(?:two |2 |three |a list of |all |given )?(?:integers|ints|floats|decimals|operands|vectors|matrices)|a and b)\b"
+    r"(?! (?:to|from|in|into|on|for|of|with)\b))",
+    re.IGNORECASE,
+)
+
+# The first words of a description that reads, whatever noun the name begins with: "order: Retrieves an order".
+LOOKS_UP = re.compile(
+    r"^\W{0,9}(?:retrieves?|fetch(?:es)?|looks? up|search(?:es)?(?: for)?|lists? (?:all|the|every|available|of)|returns? an? (?:\w+ ){1,3}by (?:its )?(?:id|handle|key|name|number))\b",
+    re.IGNORECASE,
+)
+
+# Explicit statements in a description.
+SAYS_READ = re.compile(
+    r"\bread[- ]only\b"
+    r"|\bno side effects?\b"
+    r"|\bwithout side effects\b"
+    r"|^\W{0,9}(?:runs?|executes?|performs?) (?:an? |any )?(?:\w+ )?select (?:sql )?(?:query|queries|statements?)\b"
+    r"(?![^.]{0,200}\b(?:insert|update|delete|create|drop|write)\b)",
+    re.IGNORECASE,
+)
+SAYS_WRITE = re.compile(
+    r"\bdata modification\b"
+    r"|\bthis (?:tool|action|operation|function) (?:modifies|changes|deletes|creates|updates|writes)\b"
+    r"|\bcannot be undone\b"
+    r"|\birreversib"
+    r"|\bwrite operations?\b"
+    r"|\b(?:reading|read) ?(?:or|and|/) ?(?:writing|write)\b",
+    re.IGNORECASE,
+)
+
+# Side effects that a description admits. A name that reads is then not trusted.
+CONFESSIONS = re.compile(
+    r"(?<!which )(?<!that )\b(?:is|are|will be|gets?) (?:then |also |automatically )*marked (?:as|read|seen)\b"
+    r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
+    r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
+    r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
+    r"|\bafter (?:creat|delet|updat|remov|send|insert|sav)ing\b"
+    r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
+    r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"
+    r"|\bif (?:it|they|none|one|no \w+|\w+ \w+) (?:do(?:es)? not|do(?:es)?n't) (?:yet |already )?exist[^.]{0,80}\bcreated?\b"
+    r"|\bside effects?: ?(?!none)",
+    re.IGNORECASE,
+)
