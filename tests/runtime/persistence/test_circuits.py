@@ -18,6 +18,7 @@ from failsoft.errors import ManifestError
 from failsoft.runtime.persistence import circuits
 from failsoft.stores.memory import MemoryBreakers, MemoryStore
 from failsoft.stores.ports import KeptCircuit, Watcher
+from failsoft.stores.sqlite.breakers import SqliteBreakers
 
 THREE = {"failure_threshold": 3, "timeout": "30s"}
 
@@ -348,6 +349,30 @@ async def test_a_store_that_is_away_is_not_the_callers_problem(
     circuit, _ = store.load("search") or (None, 0)
     assert circuit is not None
     assert circuit.state.state == "closed"
+
+
+def test_a_call_that_fails_after_the_end_does_not_ask_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed SQLite store answers no request: the program waited for it at its exit, and logged a traceback."""
+    rt = Runtime(store=f"sqlite:///{tmp_path}/a.db")
+    begun, ended = threading.Event(), threading.Event()
+
+    def fails() -> None:
+        begun.set()
+        ended.wait(20)
+        raise ConnectionRefusedError("down")
+
+    rt.add(fails, id="search", retry=ONCE, timeout="1m")
+    calling = threading.Thread(target=rt.call_sync, args=("search",))
+    calling.start()
+    assert begun.wait(20)
+    asyncio.run(rt.close(0))
+    asked: list[str] = []
+    monkeypatch.setattr(SqliteBreakers, "swap", lambda self, key, *_, **__: asked.append(key) or 1)
+    ended.set()
+    calling.join(20)
+    circuits._flush_all()
+    assert rt.health("search").failure_count == 1
+    assert asked == []
 
 
 @virtual

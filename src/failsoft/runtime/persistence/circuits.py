@@ -168,6 +168,8 @@ class Circuits:
         """Queue a circuit that has changed here for the store. Called with the state's lock held."""
         shared.dirty = True
         with self._lock:
+            if self._closed:
+                return
             self._waiting[shared] = None
             if self._thread is None:
                 self._start()
@@ -238,10 +240,12 @@ class Circuits:
             try:
                 self._sync(shared)
             except Exception as error:
-                self._complain(error)
                 with self._lock:
-                    self._waiting[shared] = None
                     self._working = False
+                    if self._closed:  # and so may be the store
+                        return False
+                    self._waiting[shared] = None
+                self._complain(error)
                 shared.dirty = True
                 return True
 
@@ -288,6 +292,7 @@ class Circuits:
         self.flush(deadline)
         with self._lock:
             self._closed = True
+            self._waiting.clear()
             self._changed.notify_all()
         for end in (self._stop_watching, self._close_store):
             try:

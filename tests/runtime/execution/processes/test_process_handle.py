@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from failsoft.runtime.execution.processes import wire
-from failsoft.runtime.execution.processes.process_handle import Process, ProcessGone
+from failsoft.runtime.execution.processes.process_handle import OutOfStep, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Blocking
 from failsoft.runtime.execution.processes.worker_attempt import next_frame
 from failsoft.runtime.execution.waiting import run_blocking
@@ -60,6 +60,14 @@ def test_the_exit_status_is_read_from_the_last_frame(pair: Pair) -> None:
     with pytest.raises(ProcessGone) as ended:
         take(process)
     assert ended.value.status == -11
+
+
+def test_nothing_is_collected_after_a_last_frame(pair: Pair) -> None:
+    """A process that announces its own end could fill the application's memory until its deadline."""
+    process, theirs = pair
+    theirs.sendall(wire.death(0) + b"x")
+    with pytest.raises(OutOfStep):
+        take(process)
 
 
 def test_an_end_without_a_last_frame_has_no_status(pair: Pair) -> None:

@@ -127,6 +127,8 @@ class Process:
             length, kind, number, pid = wire.HEADER.unpack_from(buffer)
             size = wire.HEADER.size + length
             if kind == wire.DEATH:  # it is read at the end of the stream
+                if len(buffer) > wire.LAST_SIZE:
+                    raise OutOfStep("it sends something after its end")
                 self._wanted = 0
                 break
             if length > wire.LIMIT:

@@ -25,6 +25,7 @@ CHUNK: Final = 1 << 14  # bytes of one read; a larger buffer costs time for smal
 LARGE: Final = 1 << 20  # bytes of one read within a large frame
 HEADER: Final = struct.Struct("<IBQI")  # length of the content, kind, number, pid
 _DEATH: Final = struct.Struct("<IBQIi")
+LAST_SIZE: Final = _DEATH.size  # bytes of the last frame of a stream
 _TIME: Final = struct.Struct("<d")
 
 # to a worker
