@@ -351,7 +351,9 @@ async def test_a_store_that_is_away_is_not_the_callers_problem(
     assert circuit.state.state == "closed"
 
 
-def test_a_call_that_fails_after_the_end_does_not_ask_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_fails_after_the_end_does_not_ask_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A closed SQLite store answers no request: the program waited for it at its exit, and logged a traceback."""
     rt = Runtime(store=f"sqlite:///{tmp_path}/a.db")
     begun, ended = threading.Event(), threading.Event()
