@@ -243,6 +243,29 @@ def test_a_loud_agent_stays_loud_with_a_capability_for_one_run() -> None:
         talk(agent, "search", capabilities=[Failsoft(Runtime())])
 
 
+def succeed() -> str:
+    return "done"
+
+
+@pytest.mark.parametrize("capabilities", [[], [Failsoft(Runtime())]], ids=["agent", "with_failsoft"])
+def test_the_setting_of_an_agent_is_not_written_into_its_tools(capabilities: list[Any]) -> None:
+    offered: list[Any] = []
+
+    class Notes(AbstractCapability[Any]):
+        async def prepare_tools(self, ctx: Any, tool_defs: list[Any]) -> list[Any]:
+            offered.extend(definition.metadata for definition in tool_defs)
+            return tool_defs
+
+    agent: Agent[Any, Any] = Agent(
+        "test",
+        tools=[Tool(succeed, metadata={"team": "a"})],
+        config=AgentConfig(graceful_tool_errors=False),
+        capabilities=[Notes()],
+    )
+    talk(agent, "succeed", capabilities=capabilities)
+    assert offered == [{"team": "a"}] * 2
+
+
 def test_a_loud_tool_that_is_cut_off_says_so() -> None:
     search, _ = failing(RESET)
     runtime = Runtime({"tools": {"search": {"retry": ONCE, "breaker": {"failure_threshold": 1}}}})

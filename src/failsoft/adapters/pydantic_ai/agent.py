@@ -74,6 +74,11 @@ class Agent(pydantic_ai.Agent[AgentDepsT, OutputDataT]):
         self.config = config or AgentConfig()
         super().__init__(model, output_type=output_type, deps_type=deps_type, **options)
 
+    @property
+    def graceful_tool_errors(self) -> bool:
+        """The agent's setting for tools that say nothing, for a ``Failsoft`` added for one run."""
+        return self.config.graceful_tool_errors
+
     @classmethod
     def from_spec(
         cls,

@@ -88,17 +88,6 @@ class GracefulToolset(WrapperToolset[AgentDepsT]):
 
     default: bool = True
 
-    async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        tools = await super().get_tools(ctx)
-        if self.default:
-            return tools
-        return {name: self._with_setting(tool) for name, tool in tools.items()}
-
-    def _with_setting(self, tool: ToolsetTool[AgentDepsT]) -> ToolsetTool[AgentDepsT]:
-        """Write the agent's setting into the metadata, where the capability reads it."""
-        options = {"graceful_errors": False, **failsoft_options(tool)}
-        return replace(tool, tool_def=replace(tool.tool_def, metadata={**(tool.tool_def.metadata or {}), KEY: options}))
-
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
@@ -173,7 +162,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         failed = isinstance(cause, FailedServerError)
         if is_made_by_framework(cause):  # pydantic-ai reports these errors itself and shows them to no hook
             failures = None
-        elif not failsoft_options(tool).get("graceful_errors", self.rules.graceful):
+        elif not self._is_graceful(tool, ctx):
             raise error
         raise choose_for_hooks(failures, error, self._replacement(outcome, failed, ctx))
 
@@ -260,6 +249,12 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
             if not isinstance(original, CallFailed):
                 raise
             return original.outcome
+
+    def _is_graceful(self, tool: ToolsetTool[AgentDepsT], ctx: RunContext[AgentDepsT]) -> bool:
+        """Return the tool's own setting, else that of the agent and this capability: either may turn it off."""
+        default = self.rules.graceful and getattr(ctx.agent, "graceful_tool_errors", True)
+        graceful: bool = failsoft_options(tool).get("graceful_errors", default)
+        return graceful
 
     def _replacement(self, outcome: Outcome[Any], failed: bool, ctx: RunContext[AgentDepsT]) -> ModelRetry | ToolFailed:
         """Format the failure for the model."""
