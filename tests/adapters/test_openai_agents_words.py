@@ -244,6 +244,31 @@ def test_a_guarded_tool_equals_what_its_original_equals() -> None:
     assert copy.copy(first) not in (second, other, web, None)
 
 
+def test_a_guarded_agent_equals_what_its_original_equals() -> None:
+    pay = payer([])
+    agent, same, other = Agent("A", tools=[pay]), Agent("A", tools=[pay]), Agent("B", tools=[pay])
+    mine = guard_agent(agent, Runtime())
+    for them in (agent, same, other, "A", None):
+        assert (mine == them, them == mine) == (agent == them, them == agent)
+    assert mine == guard_agent(same, Runtime()) != guard_agent(other, Runtime())
+    agent.tools.append(payer([], "other"))
+    assert (mine == agent, mine == same) == (True, False)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(mine)
+
+
+def test_guarded_agents_of_a_class_that_compares_by_identity() -> None:
+    @dataclasses.dataclass(eq=False)
+    class Own(Agent[Any]):
+        __hash__ = object.__hash__
+        __eq__ = object.__eq__
+
+    agent = Own("A")
+    mine = guard_agent(agent, Runtime())
+    assert len({mine, agent, mine}) == 2
+    assert agent not in (mine, guard_agent(agent, Runtime()))
+
+
 def test_a_tool_is_found_in_the_list_of_a_guarded_agent() -> None:
     pay, other = payer([]), payer([], "other")
     agent = guarded([pay, other])

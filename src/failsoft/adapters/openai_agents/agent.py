@@ -12,7 +12,7 @@ from agents import Agent, AgentBase, RunContextWrapper, Tool
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.guard import Guard, Thread
 from failsoft.adapters.openai_agents.own_tools import own_hooks, pass_own_tools, with_own_results
-from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, make_proxy, without_guard
 from failsoft.adapters.openai_agents.tools import GuardedTools
 from failsoft.errors import FailsoftError
 from failsoft.integration.api import reset_variable, visible
@@ -71,7 +71,7 @@ def _look_at(agent: Any) -> None:
         )
 
 
-class GuardedAgent(GuardedProxy):
+class GuardedAgent(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the original's __hash__
     """The members of an agent that guarding overrides."""
 
     own = ("_wrapped_hooks",)
@@ -133,6 +133,13 @@ class GuardedAgent(GuardedProxy):
     @tool_use_behavior.setter
     def tool_use_behavior(self, behavior: Any) -> None:
         vars(self)["tool_use_behavior"] = behavior
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the agents that are guarded, as they compare themselves."""
+        if self is other:
+            return True
+        _ = self.tools, getattr(other, "tools", None)  # both lists follow changes to their agents' when they are read
+        return bool(without_guard(self) == without_guard(other))
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         servers = vars(self)["mcp_servers"]

@@ -52,9 +52,18 @@ def new_proxy(guard: ProxyGuard, overrides: type[GuardedProxy], original_class: 
     if found is None:
         names = {
             "__module__": original_class.__module__, "__qualname__": original_class.__qualname__, "__doc__": original_class.__doc__,
-            "__slots__": overrides.own, "_guard": guard, "_overrides": overrides, "_original_class": original_class,
+            "__slots__": overrides.own, "__hash__": original_class.__hash__, "_guard": guard, "_overrides": overrides, "_original_class": original_class,
         }  # fmt: skip
         found = guard.proxy_classes[overrides, original_class] = type(original_class)(
             original_class.__name__, (overrides, original_class), names
         )
     return object.__new__(found)
+
+
+def without_guard(proxy: Any) -> Any:
+    """Return an object of the original's class that shares the proxy's state; any other object unchanged."""
+    if not isinstance(proxy, GuardedProxy):
+        return proxy
+    bare: Any = object.__new__(proxy._original_class)
+    bare.__dict__ = vars(proxy)
+    return bare

@@ -14,7 +14,7 @@ from agents.tool_context import ToolContext
 
 from failsoft.adapters.openai_agents import private
 from failsoft.adapters.openai_agents.own_tools import own_tool, with_own_context
-from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy
+from failsoft.adapters.openai_agents.proxies import GuardedProxy, ProxyGuard, make_proxy, without_guard
 
 T = TypeVar("T", bound=FunctionTool | CustomTool)
 
@@ -62,7 +62,7 @@ class GuardedCustomInvoker:
         return await self.tool._guard.invoke_custom(self.tool, bare, context, text)
 
 
-class AnyGuardedTool(GuardedProxy):
+class AnyGuardedTool(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the original's __hash__
     """The members of every kind of tool that guarding overrides."""
 
     own = ("_invoker", "_original")
@@ -98,12 +98,10 @@ class AnyGuardedTool(GuardedProxy):
 
     def __eq__(self, other: object) -> bool:
         """Compare the tools that are guarded, as they compare themselves."""
-        mine, theirs = _without_guard(self), _without_guard(other)
+        mine, theirs = without_guard(self), without_guard(other)
         if isinstance(theirs, FunctionTool | CustomTool) and vars(theirs) is vars(mine):
             return True
         return bool(mine == theirs)
-
-    __hash__ = None  # type: ignore[assignment]  # like the SDK's tools
 
 
 class GuardedTool(AnyGuardedTool):
@@ -157,15 +155,6 @@ class GuardedTools(list[Tool]):
             self[:] = [tool for tool in self if _identity(tool) in now or _identity(tool) not in before]
             self.extend(tool for tool in source if _identity(tool) not in before)
         self._seen = [*source]
-
-
-def _without_guard(tool: Any) -> Any:
-    """Return a bare tool that shares the state of a guarded one; any other object unchanged."""
-    if not isinstance(tool, AnyGuardedTool):
-        return tool
-    bare: Any = object.__new__(tool._original_class)
-    bare.__dict__ = vars(tool)
-    return bare
 
 
 def _same(one: list[Tool], other: list[Tool]) -> bool:
