@@ -12,18 +12,19 @@ _LEAD_IN = re.compile(
     r"(?:^|\W)(?:"
     r"use(?:d|ful)? (?:this |it )?(?:tool |function |action |command )?(?:when |whenever |for |to |if |only )+"
     r"(?:(?:you|users?|agents?) (?:need|want|have|wish)s? to )?"
-    r"|(?<!if )(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |need(?:s|ed)? to "
+    r"|(?<!if )(?:you|users?|agents?|he|she|they) (?:need|want|have|wish|ha(?:s|ve))s? to |(?<!you )need(?:s|ed)? to "
     r"|(?:allow|enable)(?:s|ing)? (?:you |users? |the user |agents? |the agent |clients? )?to "
-    r"|lets? (?:you |users? |the user |agents? )|helps? (?:you |to )*"
-    r"|(?:tool|function|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
+    r"|lets? (?:you |(?:the )?(?:user|agent|client|caller)s? )|helps? (?:you |to )*"
+    r"|(?:tool|function|helper|utility|method|endpoint|operation|action|api|call|command|service)s? (?:that |which |to |for |will |can )+"
     r"|(?:can|may|should|must) be used to |you can |purpose: (?:\d\. )?(?:this tool )?"
+    r"|^(?:when )?given [^.,]{1,80}, (?:it |this tool )?"
     r")(?:also |be |first |easily |quickly |double )*(?=([a-z]+))",
     re.IGNORECASE,
 )
 _FIRST_WORD = re.compile(
     r"^[^a-z(\[]*(?P<mark>\[[^\]]{0,40}\]\W{0,4}|\([^)]{0,40}\)\W{0,4})?"  # "[READ]", "(Beta)"
     r"(?:(?P<label>[a-z]{1,30})(?: \w{1,30})?: )?"  # "Jira: get an issue"
-    r"(?:(?:this|the) (?:tool|function|operation|action|method|endpoint|api|command) |please |to |will "
+    r"(?:(?:this|the) (?:tool |function |operation |action |method |endpoint |api |command )|this (?=will )|please |to |will |for (?=\w+ing )"
     r"|(?:safe|optional|quick|easi|automatical|asynchronous|efficient|secure|direct|simp|programmatical|interactive)ly ){0,4}"
     r"(?P<word>[a-z]+)\b ?(?P<following>\w*)",
     re.IGNORECASE,
@@ -36,7 +37,11 @@ _SENTENCE = re.compile(r"[.:;](?:\s|$)")
 _AFTERWARDS = re.compile(r"\bthen ([a-z]+)")
 _CLAUSE = re.compile(r"(?:[.:;,] |\b(?:and|or|then|to) )(?:then |also |automatically )?([A-Za-z]+)")
 _FIRST_VERBS = re.compile(r"\W{0,9}(\w+(?:, \w+){0,3}(?:,? (?:and|or|and/or) \w+))\b")
-_COORDINATED = re.compile(r"(?:, (?:and |or )?|\band |\bor |/|& )([a-z]+)")
+_COORDINATED = re.compile(
+    r"(?:, (?:and |or )?|\band |\bor |/|& )(?:then )?([a-z]+)(?= (it|them|the|an?|its|your|each|all)\b)?"
+)
+_COORDINATED_WRITES = (table.WRITES_FIRST | table.WRITES_IN_FRONT) - table.DESCRIBED_READS - {"report"}
+_PHRASE = re.compile(r"[\w -]+?(?=$|[^\w -]| (?:to|for|from|in|on|at|of|with|by|and|or|as|into|via|using)\b)")
 
 
 def by_description(description: str) -> Named | None:
@@ -56,7 +61,10 @@ def by_description(description: str) -> Named | None:
         if judged:
             return judged
     admitted = found(patterns.CONFESSIONS, description)
-    return Named("write", f'its description says "{admitted}"') if admitted else None
+    if admitted:
+        return Named("write", f'its description says "{admitted}"')
+    search = patterns.NAMES_A_SEARCH.match(description)
+    return Named("read", f'its description says "{search.group()}"') if search and not may_change(description) else None
 
 
 def by_opening(description: str) -> Named | None:
@@ -96,23 +104,37 @@ def _described(word: str, following: str, rest: str) -> Named | None:
     light = next((form for form in forms_of(word.lower()) if form in table.LIGHT), None)
     if light is not None:
         return _described_light(light, word, rest)
+    acting = _phrasal(word, rest)
+    if acting:
+        return Named("write", f'its description says "{acting}"')
     verb = _verb(word.lower())
     if verb is None:
         is_open = not table.OPEN.isdisjoint(forms_of(word.lower()))
         also = _also_writes(rest) if is_open else ""  # "Generates and sends an invoice"
         return Named("write", f'its description says "{also}"') if also else None
     said = f'its description says "{word}"'
-    if following and phrasal(verb, [following]):
-        return Named("write", f'its description says "{word} {following}"')
     if verb in table.DESCRIBED_READS or verb in table.READS:
-        if _acts_on(verb, rest):
-            return None
         also = _also_writes(rest)
-        return Named("write", f'its description says "{also}"') if also else Named("read", said)
+        if also:
+            return Named("write", f'its description says "{also}"')
+        return None if _acts_on(verb, rest) else Named("read", said)
     noun = verb in table.WRITES_FIRST | table.WRITES_IN_FRONT and following in _AFTER_NOUNS
     if verb == "resolve":
         noun = bool(table.LOOKED_UP & set(WORDS.findall(rest[:80].lower())))
     return None if noun else Named("write", said)
+
+
+def _phrasal(word: str, rest: str) -> str:
+    """Return the particle or object that makes a write of the first verb: "Hangs up", "Opens the garage door"."""
+    phrase = _PHRASE.match(rest)
+    behind = [one.lower() for one in WORDS.findall(phrase.group()[len(word) :])] if phrase else []
+    following = WORDS.findall(rest[len(word) : 30])[:1]
+    for form in forms_of(word.lower()):
+        if following and following[0].lower() in table.PHRASAL_WRITES.get(form, ()):
+            return f"{word} {following[0]}"
+        if behind and form not in table.DESCRIBED_READS and phrasal(form, behind[-1:]):
+            return f"{word} … {behind[-1]}"
+    return ""
 
 
 def _described_light(verb: str, word: str, rest: str) -> Named | None:
@@ -124,9 +146,14 @@ def _described_light(verb: str, word: str, rest: str) -> Named | None:
         thing = next(one for one in behind if one in table.LIGHT_READS)
         return Named("read", f'its description says "{word} … {thing}"')
     program = verb == "run" and not table.PROGRAMS.isdisjoint(behind[:3])
-    if also or joined(behind) or writes(verb) or program or (verb == "make" and said is not None):
+    if also or joined(behind) or writes(verb) or program or (verb == "make" and said is not None) or _is_deed(behind):
         return Named("write", f'its description says "{also or word}"')
     return None
+
+
+def _is_deed(behind: list[str]) -> bool:
+    """True for the object of "Performs a money transfer"."""
+    return not table.DEEDS.isdisjoint(behind[:4])
 
 
 def _acts_on(verb: str, rest: str) -> bool:
@@ -136,8 +163,15 @@ def _acts_on(verb: str, rest: str) -> bool:
         return bool(table.CONVERTED & objects) or table.MEASURES.isdisjoint(
             objects | {word.removesuffix("s") for word in objects}
         )
+    sentence = _SENTENCE.split(rest, maxsplit=1)[0]
+    if verb == "return":
+        return patterns.GIVEN_BACK.search(sentence) is not None
+    if verb in ("get", "obtain", "request", "fetch", "retrieve") and patterns.A_NEW_ONE.match(rest):
+        return True
+    if verb in ("show", "display"):
+        return patterns.SHOWN_TO.search(sentence) is not None
     if verb == "give":
-        return _HANDED.search(_SENTENCE.split(rest, maxsplit=1)[0]) is not None
+        return _HANDED.search(sentence) is not None
     if verb == "load":  # "Loads rows into a table"
         return "into" in objects
     return verb == "query" and bool(table.LANGUAGES & objects)
@@ -173,8 +207,10 @@ def _also_writes(rest: str) -> str:
     for match in _COORDINATED.finditer(sentence):
         if third_person and match.group(1) in table.WRITES_THAT_ARE_NOUNS:  # "Retrieves a page by its id or handle"
             continue
-        verb = _verb(match.group(1))
-        if verb is not None and writes(verb) and not match.group(1).endswith("ing"):
+        verb, determiner = _verb(match.group(1)), match.group(2)
+        acts = writes(verb or "") or (determiner and verb in _COORDINATED_WRITES)
+        runs = determiner in ("it", "them") and match.group(1) in ("run", "runs")
+        if (acts or runs) and not match.group(1).endswith("ing"):
             return match.group().strip(" ,")
     for match in _AFTERWARDS.finditer(sentence):  # "then pages the team": a noun does not stand there
         if not table.WRITES_FIRST.isdisjoint(forms_of(match.group(1))):

@@ -105,7 +105,7 @@ def _by_words(words: list[str]) -> Named | None:
         return None if len(words) > 2 and writes(last) else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
         return None if last in table.LOOKED_AT | table.INFORMATION else _write(first, weak=True)
-    return _by_pure_verbs(words) or _by_new(words) or _by_last(words)
+    return _by_pure_verbs(words) or joined(words) or _by_new(words) or _by_last(words)
 
 
 def _by_new(words: list[str]) -> Named | None:
@@ -231,7 +231,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
     both = joined([verb, *behind])
     if both is not None:
         return both
-    if behind and behind[-1] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
+    last = behind[-2:-1] if behind[-1:] == ["all"] else behind[-1:]  # "find_replace_all"
+    if last and last[0] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
         return None
     noun = verb in table.READS_THAT_ARE_NOUNS
     if noun and not behind and before and may_be_rare_verb(before[0]):  # "scrub_list", "anonymize_view"

@@ -17,8 +17,32 @@ SAYS_ARITHMETIC = re.compile(
 
 # The first words of a description that reads, whatever noun the name begins with: "order: Retrieves an order".
 LOOKS_UP = re.compile(
-    r"^\W{0,9}(?:retrieves?|fetch(?:es)?|looks? up|search(?:es)?(?: for)?|lists? (?:all|the|every|available|of)|returns? an? (?:\w+ ){1,3}by (?:its )?(?:id|handle|key|name|number))\b",
+    r"^\W{0,9}(?:retrieves?|fetch(?:es)?|looks? up|search(?:es)?(?: for)?|lists? (?:all|the|every|available|of)"
+    r"|returns? an? (?:\w+ ){1,3}by (?:its )?(?:id|handle|key|name|number))\b",
     re.IGNORECASE,
+)
+
+# A description that names a search without a verb: "Wikipedia search.", "Weather lookup by city".
+NAMES_A_SEARCH = re.compile(
+    r"\W{0,9}(?:the |an? )?(?:(?!(?:an?|the|this|your) )[\w-]+ ){0,3}(?:search|lookup)(?: engine| api| tool| service)?"
+    r"(?= (?:for|of|by|in|on|over|using|across|through|powered)\b|[.,:]|$)",
+    re.IGNORECASE,
+)
+
+# What is given back, not answered: "Returns the book to the library".
+GIVEN_BACK = re.compile(
+    r" (?:an? |the |some |your |all )?(?:\w+ ){0,3}(?:delivered|purchased|bought|borrowed|rented|loaned|defective|damaged|unwanted)\b"
+    r"| (?:back )?to (?:the |a |an |its |your )?(?:store|warehouse|library|seller|vendor|merchant|supplier|shop|sender|stock|inventory"
+    r"|queue|pool|base|owner|retailer)\b",
+    re.IGNORECASE,
+)
+
+# What is made when somebody asks for it: "Gets an access token".
+A_NEW_ONE = re.compile(r"^\w+ (?:an? (?:\w+ ){0,2}(?:otp|token|passcode|nonce)|a new \w+|a fresh \w+)\b", re.IGNORECASE)
+
+# A read that puts something before a person's eyes.
+SHOWN_TO = re.compile(
+    r"\b(?:message|notification|alert|text)\b[^.]{0,30} (?:to the user|on (?:the|a) (?:\w+ )?screen)\b", re.IGNORECASE
 )
 
 # Explicit statements in a description.
@@ -27,7 +51,7 @@ SAYS_READ = re.compile(
     r"|\bno side effects?\b"
     r"|\bwithout side effects\b"
     r"|^\W{0,9}(?:runs?|executes?|performs?) (?:an? |any )?(?:\w+ )?select (?:sql )?(?:query|queries|statements?)\b"
-    r"(?![^.]{0,200}\b(?:insert|update|delete|create|drop|write)\b)",
+    r"(?!.{0,600}\b(?:insert|update|delete|create|drop|write)\b)",
     re.IGNORECASE,
 )
 SAYS_WRITE = re.compile(
@@ -46,6 +70,7 @@ CONFESSIONS = re.compile(
     r"|\band (?:then |also |automatically )?marks? (?:it|them|the|all|each)\b"
     r"|\band (?:then |also |automatically )?(?:saves?|stores?|writes?) (?:it|them|the \w+) (?:to|in|on|into)\b"
     r"|\band (?:then |also |automatically )?(?:deletes?|removes?|updates?|consumes?) (?:it|them|the)\b"
+    r"|\bor (?:then |also |automatically )?(?:creates?|inserts?|adds?) (?:it|one|them|a new)\b"
     r"|\bafter (?:creat|delet|updat|remov|send|insert|sav)ing\b"
     r"|\bto (?:the |a |your )?local (?:disk|folder|directory|file)\b"
     r"|\b(?:creates?|creating|inserts?) (?:it|one|them|a new (?:one|\w+)) (?:if|when)\b"

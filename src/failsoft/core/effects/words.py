@@ -57,7 +57,7 @@ WRITES = _words("""
     rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
     upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
-    refactor organize organise cleanup teardown takedown nack
+    refactor organize organise cleanup teardown takedown nack taint untaint
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -80,7 +80,7 @@ WRITES_LAST = _words("commit transfer payment forward")
 # Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
     generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
-    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall
+    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select
 """)
 
 # Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
@@ -104,6 +104,11 @@ SERVICES = _words("""
 # Activities that start when called, although the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
 
+# What is done when it is performed: "Performs a money transfer".
+DEEDS = _words(
+    "transfer payment refund booking purchase reservation trade withdrawal deposit upgrade migration deployment reset"
+)
+
 # Programs that can do anything: "Run a bash command" changes something, "Run a report" may not.
 PROGRAMS = _words("command commands shell script scripts code")
 
@@ -126,7 +131,7 @@ PHRASAL_WRITES = {
     "switch": _words("on off to"),
     "roll": _words("back out"),
     "take": _words("over down"),
-    "hand": _words("over off"),
+    "hand": _words("over off to"),
     "go": _words("back forward"),
     "get": _words("rid"),
     "http": _words("post"),
@@ -148,10 +153,11 @@ ACTS_ON: Objects = (
     (
         _words("open file"),
         _words(
-            "account ticket position case dispute issue order complaint claim appeal lawsuit expense expenses taxes pr"
+            "account ticket position case dispute issue order complaint claim appeal bug lawsuit expense expenses taxes pr"
         )
         | {"pull request", "merge request"},
     ),
+    (_words("show display"), _words("notification toast dialog popup banner modal")),
     (_words("open engage"), _words("door garage gate valve app tab")),
     (_words("select input"), _words("option element tab radio checkbox text value")),
 )
@@ -159,6 +165,7 @@ ACTING_VERBS = frozenset().union(*(verbs for verbs, _ in ACTS_ON))
 # The same for reads: "track_package", "verify_signature".
 ASKS_OF: Objects = (
     (_words("track monitor"), _words("package parcel shipment order delivery flight")),
+    (_words("query select"), _words("row rows record records column columns")),
     (_words("verify"), _words("signature signatures")),
 )
 
@@ -184,6 +191,7 @@ COMPOUND_NOUNS = frozenset(
         ("log", "stream"),
         ("access", "request"),
         ("forward", "geocode"),
+        ("dry", "run"),
     }
 )
 
@@ -275,7 +283,7 @@ OWNERS = _words("""
     folder document page site website domain repo repository git branch project sprint job task run pipeline workflow
     deployment queue device sensor battery vehicle car city country local world air water ocean outdoor session thread
     channel chat app api model agent public personal current my movie film song album artist episode recipe place venue article
-    video timer points loyalty reward cursor mouse
+    video timer points loyalty reward cursor mouse door tracking
 """)
 
 # The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
@@ -292,7 +300,7 @@ RATED = _words(
 # Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
 ASKED_ABOUT = _words("""
     order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
-    credit checkout exchange ticket payment process deploy trip place
+    credit checkout exchange ticket payment process deploy trip place light lock
 """)
 ASPECTS = _words("status history info information detail details stats statistics score progress")
 

@@ -1,0 +1,249 @@
+"""Words that flip a verb's meaning, in both directions, by groups (R37). "not read" admits a write or undecided."""
+
+from __future__ import annotations
+
+import pytest
+
+from failsoft.core.effects.recognition import recognise
+
+# Why, what the names of the group are, and the names.
+NAMES = [
+    (
+        "a read followed by a write does both",
+        "write",
+        """get_or_create_user find_or_create getOrInsert fetch_or_create_session lookup_or_insert fetch_and_delete
+        read_and_mark list_and_purge view_and_ack peek_and_pop getAndSet get_and_increment check_and_reserve
+        search_and_replace scan_and_fix compare_and_swap test_and_set read_then_delete receive_and_ack load_or_create""",
+    ),
+    (
+        "two bare verbs without a conjunction are a read and a write, or a read of the second as a noun",
+        "not read",
+        "fetch_delete find_replace_all fetch_add find_replace",
+    ),
+    (
+        "behind a read, a participle or a noun says what is read",
+        "read",
+        """list_deleted_items get_archived_chats count_created_users get_cancelled_orders list_blocked_users is_deleted
+        has_been_sent get_last_modified find_removed_rows view_merged_prs get_closed_issues list_open_orders
+        get_create_schema list_delete_candidates get_settings get_posts get_comments get_order get_booking
+        list_transfers get_payment get_commit list_releases get_log get_message get_schedule list_forks get_votes""",
+    ),
+    (
+        "a particle makes another verb of check, log, sign, turn",
+        "write",
+        """check_in check_out check_in_guest checkOutBook check_guest_in check_off_item log_in sign_up turn_on
+        turn_lights_off switch_on power_off hang_up go_back spin_up_instance tear_down_stack warm_up_cache shut_down""",
+    ),
+    (
+        "a noun with that particle is read",
+        "read",
+        "get_check_ins list_checkouts get_checkin_history list_sign_ins get_sign_in_logs check_user_logged_in",
+    ),
+    (
+        "to mark as read changes the mark",
+        "write",
+        "mark_as_read mark_message_read markConversationAsSeen notifications.markAllRead message_mark_read",
+    ),
+    ("a mark that was set is read", "read", "get_read_receipts list_read_messages list_unread"),
+    (
+        "a query can be in any language, and change something there",
+        "not read",
+        "run_query execute_query sql_query run_sql query_db graphql_query run_cypher exec_statement",
+    ),
+    ("a search cannot", "read", "run_search perform_lookup do_search execute_search do_list_objects"),
+    (
+        "running anything else does what it does",
+        "write",
+        "run_script run_job run_workflow run_payroll execute_trade perform_refund make_booking conduct_trade",
+    ),
+    (
+        "load, sync, export, open, watch, receive: the object or the description decides",
+        "not read",
+        """load_data load_csv_into_table load_model export_report open open_document watch_pods monitor_price track_event
+        receive_message poll_queue next_message download_file capture_photo take_screenshot""",
+    ),
+    (
+        "some objects decide that it is a write",
+        "write",
+        """open_account open_ticket open_pull_request open_garage_door capture_payment payments.capture accounts.open
+        generate_invoice print_shipping_label collect_late_fee use_voucher file_expense_report select_option
+        show_toast display_notification""",
+    ),
+    ("some, that it only asks", "read", "track_package trackShipment track_order verify_signature query_rows"),
+    ("pulling and pushing move data", "write", "git_pull git_push docker_pull pull_changes push_to_crm sync_contacts"),
+    ("the command of a program shows", "read", "git_log git_blame docker_ps docker_logs kubectl_logs kubectl_top"),
+    (
+        "the command of a program changes",
+        "write",
+        "git_tag kubectl_scale kubectl_rollout redis_set docker_run helm_rollback",
+    ),
+    (
+        "a preview, an estimate and a validation leave everything as it is",
+        "read",
+        """preview preview_changes order_preview invoice_preview validate_address estimate_gas calculate_quote get_quote
+        plan_preview""",
+    ),
+    (
+        "unless something is done with it",
+        "write",
+        "apply_preview_changes delete_preview publish_preview send_quote create_estimate",
+    ),
+    (
+        "a simulation or a test may be sent somewhere, and a dry run ends where the tool says",
+        "not read",
+        "simulate simulate_payment test_webhook test_connection dry_run dry_run_migration dryRun ping verify_email quote",
+    ),
+    ("a test that is sent is sent", "write", "send_test_email trigger_test_event resend_verification_email"),
+    ("a check of a connection asks", "read", "check_connection check_health health_check is_alive get_ping"),
+    ("to resolve a matter closes it", "write", "resolve_ticket resolve_incident resolve_dispute resolve_comment"),
+    ("to resolve a name looks it up", "read", "resolve_hostname resolve_dns resolve_url resolve_symbol"),
+    (
+        "nouns that are verbs at the start",
+        "write",
+        """star_repo follow_user like_post bookmark_page reserve_table hold_seat place_hold book_hotel log_workout
+        record_sale report_bug post_message email_customer text_user page_oncall forward_call label_node draft_reply""",
+    ),
+    (
+        "and nouns behind a read",
+        "read",
+        """list_stargazers list_followers list_bookmarks list_holds search_bookings get_logs search_logs list_requests
+        get_request get_forwarding_rules list_labels list_drafts""",
+    ),
+    (
+        "a nominal compound tells of a state",
+        "read",
+        "order_status lock_status light_status door_status upload_progress currency_exchange_rates cursor_position",
+    ),
+    (
+        "a record that is converted becomes another",
+        "not read",
+        "convert_lead convert_to_order convert_quote_to_invoice convertExcelToSheets convert_work_item_type",
+    ),
+    (
+        "a measure or a notation does not",
+        "read",
+        "convert_currency convert_timezone convert_units convert_to_celsius convert_markdown_to_html",
+    ),
+    ("a token is issued when it is asked for", "not read", "get_access_token request_otp generate_token fetch_otp"),
+    ("leave is also what employees take", "not write", "list_employee_leave"),
+    ("a version is no action", "read", "deal_search.v1 contacts/search/v2 search_api_v2"),
+]
+
+DESCRIPTIONS = [
+    (
+        "the first verb has another one beside it",
+        "write",
+        [
+            "Gets or sets the volume.",
+            "Get or create a label.",
+            "Search for a flight and book the cheapest one.",
+            "Looks at the queue, takes the next job and runs it.",
+            "Generates and emails a report.",
+            "Finds the issue and closes it.",
+        ],
+    ),
+    (
+        "a particle or the object of the first verb",
+        "write",
+        [
+            "Checks in a guest.",
+            "Hangs up the call.",
+            "Rolls back the last deployment.",
+            "Opens a support ticket.",
+            "Opens the garage door for a visitor.",
+            "Files a complaint.",
+            "Performs a money transfer between two accounts.",
+        ],
+    ),
+    (
+        "what is given back or shown to a person is no answer",
+        "not read",
+        [
+            "Returns some items of a delivered order.",
+            "Returns the book to the library.",
+            "Shows a notification to the user.",
+            "Displays a message on the lobby screen.",
+            "Gets an OTP sent to the phone.",
+            "Obtains a new API key.",
+            "Loads rows into the warehouse.",
+            "Converts a work item to a different type.",
+        ],
+    ),
+    (
+        "the same verbs with other objects",
+        "read",
+        [
+            "Returns the status of a delivery.",
+            "Shows the notifications of a user.",
+            "Gets the new messages.",
+            "Fetches and returns a guide.",
+            "Lists chats and groups that the user belongs to.",
+            "Converts the gallon to liter.",
+            "Round a number to the nearest integer.",
+        ],
+    ),
+    (
+        "words before the verb",
+        "write",
+        [
+            "This will book a table.",
+            "Lets the agent cancel an order.",
+            "For sending an email to a customer.",
+            "Given an email address, adds the user to the list.",
+            "Helper that creates an invoice.",
+        ],
+    ),
+    (
+        "a search named without a verb, and a query that can only select",
+        "read",
+        [
+            "Wikipedia search.",
+            "Weather lookup by city",
+            "Given a city, returns its weather.",
+            "Execute a SELECT query on the database",
+        ],
+    ),
+    (
+        "a condition names another tool's action, and an address is no sentence",
+        "not write",
+        [
+            "Takes a picture of the screen, if you need to press a button.",
+            "Fetches a playlist, see [modify](https://example.com/create/modify-video) there.",
+        ],
+    ),
+    (
+        "a query that may also change something",
+        "not read",
+        ["Execute a SELECT, INSERT or UPDATE query", "Runs a select query. Also accepts INSERT and DELETE"],
+    ),
+]
+
+
+def holds(effect: str, expected: str) -> bool:
+    return effect != expected.removeprefix("not ") if expected.startswith("not ") else effect == expected
+
+
+@pytest.mark.parametrize(("why", "expected", "names"), NAMES, ids=[why for why, _, _ in NAMES])
+def test_words_that_flip_a_name(why: str, expected: str, names: str) -> None:
+    wrong = {name: recognise(name) for name in names.split() if not holds(recognise(name).effect, expected)}
+    assert not wrong, why
+
+
+@pytest.mark.parametrize(("why", "expected", "descriptions"), DESCRIPTIONS, ids=[why for why, _, _ in DESCRIPTIONS])
+def test_words_that_flip_a_description(why: str, expected: str, descriptions: list[str]) -> None:
+    judged = {text: recognise("the_tool", text) for text in descriptions}
+    wrong = {text: found for text, found in judged.items() if not holds(found.effect, expected)}
+    assert not wrong, why
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("get_label", "Gets a label or creates it."),
+        ("get_link", "Gets or creates a link to a file."),
+        ("read_volume", "Get or set the volume."),
+        ("list_branches", "List, create or delete branches."),
+    ],
+)
+def test_a_read_whose_description_begins_with_a_write_beside_it_is_not_a_read(name: str, description: str) -> None:
+    assert recognise(name, description).effect == "neither"
