@@ -28,7 +28,7 @@ one JSON document and nothing else, also when something goes wrong.
 | 1 | the work failed: a call without a value, a manifest with errors, no such turn |
 | 2 | the command could not be carried out as it was given: an option, a file |
 | 130 | stopped by Ctrl-C |
-| 141 | whoever read the output left before its end |
+| 141 | the program that read the output closed the pipe |
 
 `NO_COLOR` and `FORCE_COLOR` are honoured. Where output goes into a file or a pipe there are no colours.
 """

@@ -53,7 +53,7 @@ User:   I hear it works now. A hotel in Paris, please.
           help, in a little while. Error text, as data: "503 Service Unavailable"
 Bot:    I couldn’t reach hotel search right now. It may work if we try again in a little while.
         the operator reads: hotel_search failed: UNAVAILABLE, tool_transient, 3 attempts. Rule: http_status:
-          503 (An unavailable service comes back). Message: 503 Service Unavailable
+          503 (An unavailable service may recover). Message: 503 Service Unavailable
         To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it a
           fallback.
         Decided: escalate. Transient error (max attempts reached (3))

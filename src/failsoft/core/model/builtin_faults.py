@@ -216,7 +216,7 @@ def thread_limit(tool: str, abandoned: int) -> Fault:
     return _exhausted(
         THREAD_LIMIT,
         f"No worker thread is free for {tool}: {busy or 'the system cannot start another'}",
-        "Threads come back when their attempts end; isolation: process stops them at once",
+        "Threads become free when their attempts end; isolation: process stops them at once",
     )
 
 
@@ -234,7 +234,7 @@ def rate_limit(tool: str, rate: str, retry_after: float) -> Fault:
     """Not run: the tool's own rate limit has no token left."""
     return _exhausted(
         RATE_LIMIT,
-        f"{tool} may run {rate}: its next turn comes in {text(retry_after)}",
+        f"{tool} may run {rate}: the next attempt may start in {text(retry_after)}",
         "The rate limit allows it later",
         retry_after=retry_after,
     )
@@ -327,7 +327,7 @@ def begun_before() -> Fault:
         BEGUN_BEFORE,
         Code.CANCELLED,
         "unknown",
-        "Begun before, and its end is not known",
+        "Begun before, and its result is not known",
         "The same call was begun before",
     )
 
@@ -365,7 +365,7 @@ def partial_result(missing: Any = None) -> Fault:
     parts = missing if isinstance(missing, list | tuple) else [missing]
     lacks = "" if missing is None else f": missing {quote(', '.join(map(sanitise, parts)))}"
     return _transient(
-        PARTIAL_RESULT, Code.DATA_LOSS, "unknown", f"Partial result{lacks}", "Partial results may be whole on retry"
+        PARTIAL_RESULT, Code.DATA_LOSS, "unknown", f"Partial result{lacks}", "A partial result may be complete on retry"
     )
 
 
@@ -375,7 +375,7 @@ def broken_failed_if(tool: str, detail: object, cause: BaseException | None = No
         BROKEN_FAILED_IF,
         "unknown",
         f"failed_if of {tool} {sanitise(detail)}",
-        "A bug is not cured by repeating",
+        "A bug won't go away on retry",
         cause=cause,
     )
 
@@ -386,7 +386,7 @@ def unprotected(tool: str) -> Fault:
         UNPROTECTED,
         "unknown",  # the function ran before it returned
         f"{tool} returned a coroutine, which is not protected: write it as async def",
-        "A bug is not cured by repeating",
+        "A bug won't go away on retry",
     )
 
 
