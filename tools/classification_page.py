@@ -111,7 +111,7 @@ def words() -> list[str]:
 
 def places() -> list[str]:
     lines = ["## Codes in text", "", *table("space", "who writes it so")]
-    lines += [row(spot.space, spot.source) for spot in text_patterns.SPOTS]
+    lines += [row(pattern.space, pattern.source) for pattern in text_patterns.TEXT_PATTERNS]
     return [*lines, ""]
 
 

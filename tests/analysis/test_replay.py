@@ -59,8 +59,8 @@ async def test_a_replay_shows_how_another_handlers_decisions_differ() -> None:
     different = [each for each in replay(events) if each.same is False]
     first = next(each for each in different if each.tool_id == "search")
     assert first.recorded == Decision("fail_gracefully", "because", first.recorded.delay)
-    assert first.again is not None
-    assert first.again.strategy == "retry"
+    assert first.now is not None
+    assert first.now.strategy == "retry"
 
 
 def test_any_difference_counts() -> None:
@@ -135,18 +135,18 @@ def changed(events: list[dict[str, Any]], call: str, **fields: Any) -> dict[str,
 @virtual
 async def test_cascades_that_differ_are_reported() -> None:
     events = await record_cascades()
-    assert changed(events, "skips", required=True)["skips"].again == "escalate"
-    assert changed(events, "skips", defaults=["a"])["skips"].again == "substitute"
-    assert changed(events, "runs", defaults=[])["runs"].again == "escalate"
-    assert changed(events, "welcome", required=None)["welcome"].again == "substitute"
+    assert changed(events, "skips", required=True)["skips"].now == "escalate"
+    assert changed(events, "skips", defaults=["a"])["skips"].now == "substitute"
+    assert changed(events, "runs", defaults=[])["runs"].now == "escalate"
+    assert changed(events, "welcome", required=None)["welcome"].now == "substitute"
     assert changed(events, "matters", message="")["matters"].recorded == "skip"
-    assert changed(events, "chain", root="matters")["chain"].root_again == "bad"
-    assert changed(events, "skips", because="good", root="good")["skips"].again == "run"
+    assert changed(events, "chain", root="matters")["chain"].root_now == "bad"
+    assert changed(events, "skips", because="good", root="good")["skips"].now == "run"
     early = [event for event in events if event["event_type"] != "TurnTimedOut"]
     assert {each.call_id for each in replay_cascades(early) if each.same is False} == {"late", "too late"}
     unhelped = [event for event in events if event["event_type"] != "DefaultUsed"]
     [ran] = [each for each in replay_cascades(unhelped) if each.same is False]
-    assert (ran.call_id, ran.recorded, ran.again) == ("runs", "run", "skip")
+    assert (ran.call_id, ran.recorded, ran.now) == ("runs", "run", "skip")
 
 
 @virtual

@@ -160,13 +160,13 @@ def test_wrong_use_is_answered_with_a_hint(store: str, args: tuple[str, ...], sa
 
 def test_replay_repeats_recorded_decisions(store: str, tmp_path: Path) -> None:
     told = data("replay", "one", "--store", store)
-    assert (told["same"], told["different"], told["untold"]) == (True, 0, 0)
+    assert (told["same"], told["different"], told["not_recorded"]) == (True, 0, 0)
     assert {decision["recorded"]["strategy"] for decision in told["decisions"]} == {"retry", "escalate"}
     assert "2 of 2 decisions came out the same" in invoke("replay", "one", "--store", store).stdout
     shown = invoke("replay", "two", "--store", store)
     assert (shown.exit_code, "policy 'mind the down' is not available" in shown.stdout) == (0, True)
     with_book = data("replay", "two", "--manifest", str(tmp_path / "failsoft.yaml"), "--store", store)
-    assert (with_book["same"], with_book["untold"]) == (True, 0)
+    assert (with_book["same"], with_book["not_recorded"]) == (True, 0)
 
 
 def test_replay_says_where_decisions_differ(store: str, tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_cascades_are_replayed_as_well(tmp_path: Path) -> None:
 
     asyncio.run(play())
     told = data("replay", "--trace", str(tmp_path / "trace.jsonl"))
-    assert (told["same"], told["untold"], len(told["decisions"])) == (True, 0, 1)
-    assert [(each["call_id"], each["again"]) for each in told["cascades"]] == [
+    assert (told["same"], told["not_recorded"], len(told["decisions"])) == (True, 0, 1)
+    assert [(each["call_id"], each["now"]) for each in told["cascades"]] == [
         ("skips", "skip"),
         ("runs", "substitute"),
     ]

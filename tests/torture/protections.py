@@ -143,7 +143,7 @@ PROTECTIONS: dict[int, Protection] = {
     22: Protection(
         "calls that cannot work are refused",
         "core/turn/machine.py",
-        "        _refuse_nonsense(calls, self._calls)\n",
+        "        _refuse_invalid_graph(calls, self._calls)\n",
         "",
     ),
     23: Protection(

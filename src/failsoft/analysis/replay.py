@@ -43,15 +43,15 @@ class Replayed(NamedTuple):
     tool_id: str | None
     error: str
     recorded: Decision
-    again: Decision | None  # None: it cannot be compared
+    now: Decision | None  # None: it cannot be compared
     not_comparable: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
         """True if the decisions are equal; None if they cannot be compared."""
-        if self.again is None:
+        if self.now is None:
             return None
-        here, there = self.recorded, self.again
+        here, there = self.recorded, self.now
         delays = abs((here.delay or 0.0) - (there.delay or 0.0)) <= _CLOSE
         return (here.strategy, here.reason, here.tool) == (there.strategy, there.reason, there.tool) and delays
 
@@ -62,9 +62,9 @@ class Replayed(NamedTuple):
             "tool_id": self.tool_id,
             "error": self.error,
             "recorded": self.recorded._asdict(),
-            "again": None if self.again is None else self.again._asdict(),
+            "now": None if self.now is None else self.now._asdict(),
             "same": self.same,
-            "untold": self.not_comparable,
+            "not_recorded": self.not_comparable,
         }
 
 
@@ -80,9 +80,9 @@ def _is_decided(event: Record) -> bool:
 
 
 def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:
-    again, not_comparable = _decide(event, policies)
+    now, not_comparable = _decide(event, policies)
     recorded = Decision(
-        event["decision"], event.get("reason", ""), _delay(event, again), event.get("alternative")
+        event["decision"], event.get("reason", ""), _delay(event, now), event.get("alternative")
     )  # fmt: skip
     return Replayed(
         event.get("seq", 0),
@@ -90,7 +90,7 @@ def _replay(event: Record, policies: tuple[Policy, ...]) -> Replayed:
         event.get("tool_id"),
         event.get("error", ""),
         recorded,
-        again,
+        now,
         not_comparable,
     )
 
@@ -105,11 +105,11 @@ def _decide(event: Record, policies: tuple[Policy, ...]) -> tuple[Decision | Non
         return None, _NO_GROUNDS
 
 
-def _delay(event: Record, again: Decision | None) -> float | None:
+def _delay(event: Record, now: Decision | None) -> float | None:
     """The recorded delay. Events record it for retries only; for other strategies, use the replayed one."""
     if event["decision"] == "retry":
         return float(event["delay_ms"]) / 1000 if "delay_ms" in event else event.get("retry_delay")
-    return None if again is None else again.delay
+    return None if now is None else now.delay
 
 
 # --- cascades ---------------------------------------------------------------------------------------------------------
@@ -123,15 +123,15 @@ class Cascaded(NamedTuple):
     seq: int
     call_id: str | None
     recorded: Fate
-    again: Fate | None  # None: it cannot be compared
+    now: Fate | None  # None: it cannot be compared
     root: str | None = None  # for a skipped call: the call whose failure is the cause
-    root_again: str | None = None
+    root_now: str | None = None
     not_comparable: str = ""  # why it cannot be compared
 
     @property
     def same(self) -> bool | None:
         """True if the fates are equal; None if they cannot be compared."""
-        return None if self.again is None else (self.recorded, self.root) == (self.again, self.root_again)
+        return None if self.now is None else (self.recorded, self.root) == (self.now, self.root_now)
 
     def to_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "same": self.same}
@@ -182,8 +182,8 @@ class _Turn:
         because = event["because"]
         if because is None:  # skipped for lack of time
             return _compare(event, id, recorded, "skip" if self._expired else "run")
-        again: Fate | None = "run" if because in self._good - self._lost else "skip" if self._expired else _judge(event)
-        return _compare(event, id, recorded, again, self._roots.get(because, because))
+        now: Fate | None = "run" if because in self._good - self._lost else "skip" if self._expired else _judge(event)
+        return _compare(event, id, recorded, now, self._roots.get(because, because))
 
     def _ran_all_the_same(self, ended: Record) -> Iterator[Cascaded]:
         """Yield calls that ran although a dependency did not succeed and no default replaced its value."""
@@ -192,9 +192,9 @@ class _Turn:
                 yield _compare(ended, id, "run", "skip")
 
 
-def _compare(event: Record, id: str, recorded: Fate, again: Fate | None, root: str | None = None) -> Cascaded:
-    not_comparable = _NO_GROUNDS if again is None else ""
-    return Cascaded(event.get("seq", 0), id, recorded, again, event.get("root"), root, not_comparable)
+def _compare(event: Record, id: str, recorded: Fate, now: Fate | None, root: str | None = None) -> Cascaded:
+    not_comparable = _NO_GROUNDS if now is None else ""
+    return Cascaded(event.get("seq", 0), id, recorded, now, event.get("root"), root, not_comparable)
 
 
 def _judge(event: Record) -> CascadeDecision | None:

@@ -83,8 +83,8 @@ def declare_from_metadata(runtime: Runtime, tool: str, words: Mapping[str, Any],
     tools = runtime._engine.toolbox.tools
     found = tools.get(tool)
     if found is None:
-        runtime._introduce(tool, words, about)
-    elif isinstance(found.fn, FrameworkFunction) and found.fn.introduced:
+        runtime._declare_from_metadata(tool, words, about)
+    elif isinstance(found.fn, FrameworkFunction) and found.fn.is_from_metadata:
         refuse_other_metadata(found, words)
 
 
@@ -94,7 +94,7 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
     None if the user has set one, in the manifest or by declaring the tool.
     """
     found = runtime._engine.toolbox.tools.get(tool)
-    if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.introduced):
+    if found is None or not (isinstance(found.fn, FrameworkFunction) and found.fn.is_from_metadata):
         return None
     entry = runtime._settings.tools.get(tool)
     if entry is not None and "timeout" in entry.layer:
@@ -104,7 +104,7 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
 
 
 def tools_to_hide(
-    runtime: Runtime, thread: str | None, brought: Collection[str], choice: Collection[str | None] = ()
+    runtime: Runtime, thread: str | None, offered: Collection[str], choice: Collection[str | None] = ()
 ) -> Collection[str]:
     """Return the tools of a framework that the model should not be offered: they cannot be used, nor can their fallbacks.
 
@@ -112,7 +112,7 @@ def tools_to_hide(
     request with an empty choice.
     """
     there: Runner = dict  # only looked up, never run
-    token = RUNNING.set(RunnerSet(LazyRunners(lambda tool: there if tool in brought else None), ()))
+    token = RUNNING.set(RunnerSet(LazyRunners(lambda tool: there if tool in offered else None), ()))
     try:
         missing = runtime.threads[thread or ""].unavailable
     finally:

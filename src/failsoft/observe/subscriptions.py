@@ -102,9 +102,9 @@ def subscribe(
 ) -> Stop:
     """Call ``listener`` with every event from now on. The returned function ends the subscription."""
     name = f"subscriber {getattr(listener, '__qualname__', listener)!r}"
-    hear = each(listener)
+    deliver = each(listener)
     delivery = Delivery(
-        lambda batch: hear(EventBatch(batch)),
+        lambda batch: deliver(EventBatch(batch)),
         name=name,
         wait=inline,
         patience=patience,

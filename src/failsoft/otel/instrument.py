@@ -70,7 +70,7 @@ class OpenTelemetry(Instrument):
         self._records_arguments = record_arguments
         self._records_results = record_results
         self._destination = tracer_provider, meter_provider
-        self._is_heard = False  # True once a provider of the SDK was found, or its absence was logged
+        self._sdk_is_checked = False  # True once a provider of the SDK was found, or its absence was logged
 
     def sink(self, metrics: MetricReader) -> EventSink:
         return MetricSink(self._meter_provider, metrics)
@@ -108,9 +108,9 @@ class OpenTelemetry(Instrument):
 
     def _warn_without_sdk(self) -> None:
         """Log once that spans and metrics go nowhere, because the application has set up no provider."""
-        if self._is_heard:
+        if self._sdk_is_checked:
             return
-        self._is_heard = True
+        self._sdk_is_checked = True
         tracing = trace.get_tracer_provider() if self._tracer.provider is None else self._tracer.provider
         metering = metrics.get_meter_provider() if self._meter_provider is None else self._meter_provider
         switched_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"

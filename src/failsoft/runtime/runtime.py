@@ -203,7 +203,7 @@ class Runtime(RuntimeView):
         """
         declare(self._engine, self._settings, tool, options)
 
-    def _introduce(self, tool: str, words: Mapping[str, Any], about: Metadata) -> None:
+    def _declare_from_metadata(self, tool: str, words: Mapping[str, Any], about: Metadata) -> None:
         """Declare a tool that a framework describes."""
         declare(self._engine, self._settings, tool, words, about)
 

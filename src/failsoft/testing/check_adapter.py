@@ -123,7 +123,7 @@ async def play(driver: AdapterDriver, runtime: Runtime | None, steps: Steps, **s
     return result
 
 
-async def hear(driver: AdapterDriver, runtime: Runtime | None, script: Scripted, name: str = "search") -> str:
+async def answer_to(driver: AdapterDriver, runtime: Runtime | None, script: Scripted, name: str = "search") -> str:
     """Return what the model reads about one call."""
     [[seen]] = await play(driver, runtime, [ask(name)], **{name: script})
     return seen.text
@@ -143,7 +143,7 @@ def manifest(**tools: Mapping[str, Any]) -> Runtime:
 
 async def a_value_arrives(driver: AdapterDriver) -> None:
     script = Scripted("3 flights")
-    has(await hear(driver, Runtime(), script), "3 flights")
+    has(await answer_to(driver, Runtime(), script), "3 flights")
     assert script.cities == ["Paris"], f"the tool's argument was {script.cities}"
 
 
@@ -157,7 +157,7 @@ async def the_model_reads_the_classification(driver: AdapterDriver) -> None:
         (KeyError("price"), ("INTERNAL", "internal_contract_bug")),
     ):
         script = Scripted(error)
-        has(await hear(driver, Runtime(), script), "search failed", *parts)
+        has(await answer_to(driver, Runtime(), script), "search failed", *parts)
         assert script.attempts == 1, f"{error!r} is permanent, and was tried {script.attempts} times"
 
 
@@ -170,20 +170,20 @@ async def a_broken_tool_may_have_acted(driver: AdapterDriver) -> None:
         return str(TypeAdapter(int).validate_python("no number"))
 
     script = Scripted(misread, "paid twice")
-    text = await hear(driver, manifest(pay={"retry": THRICE}), script, "pay")
+    text = await answer_to(driver, manifest(pay={"retry": THRICE}), script, "pay")
     assert script.attempts == 1, "a validation error inside the tool was retried"
     has(text, "pay failed: INTERNAL (internal_contract_bug", "may already have taken effect")
 
 
 async def a_safe_retry_happens(driver: AdapterDriver) -> None:
     script = Scripted(ConnectionResetError("reset"), TimeoutError("slow"), "3 flights")
-    has(await hear(driver, manifest(search={"read_only": True, "retry": THRICE}), script), "3 flights")
+    has(await answer_to(driver, manifest(search={"read_only": True, "retry": THRICE}), script), "3 flights")
     assert script.attempts == 3, f"it took {script.attempts} attempts"
 
 
 async def an_unsafe_retry_does_not_happen(driver: AdapterDriver) -> None:
     script = Scripted(TimeoutError("the answer was lost"), "paid twice")
-    text = await hear(driver, manifest(pay={"retry": THRICE}), script, "pay")
+    text = await answer_to(driver, manifest(pay={"retry": THRICE}), script, "pay")
     assert script.attempts == 1, "a tool not declared idempotent was repeated with its effect unknown"
     has(text, "pay failed: DEADLINE_EXCEEDED", "may already have taken effect")
 
@@ -191,12 +191,12 @@ async def an_unsafe_retry_does_not_happen(driver: AdapterDriver) -> None:
 async def a_harmless_retry_happens(driver: AdapterDriver) -> None:
     refused = ConnectionRefusedError(111, "Connection refused")  # no effect: safe for any tool
     script = Scripted(refused, "paid")
-    has(await hear(driver, manifest(pay={"retry": THRICE}), script, "pay"), "paid")
+    has(await answer_to(driver, manifest(pay={"retry": THRICE}), script, "pay"), "paid")
 
 
 async def a_hanging_tool_is_stopped(driver: AdapterDriver) -> None:
     script = Scripted(lambda: asyncio.sleep(20, "late"))
-    text = await hear(driver, manifest(search={"timeout": "30ms", "retry": ONCE}), script)
+    text = await answer_to(driver, manifest(search={"timeout": "30ms", "retry": ONCE}), script)
     has(text, "search failed: DEADLINE_EXCEEDED", "Tool timeout after 30ms")
 
 
@@ -211,8 +211,8 @@ async def another_tool_stands_in(driver: AdapterDriver) -> None:
 async def a_failing_tool_is_cut_off(driver: AdapterDriver) -> None:
     runtime = manifest(search={"retry": ONCE, "breaker": {"failure_threshold": 1}})
     script = Scripted(RuntimeError("Service unavailable (503)"))
-    await hear(driver, runtime, script)
-    text = await hear(driver, runtime, script)
+    await answer_to(driver, runtime, script)
+    text = await answer_to(driver, runtime, script)
     assert script.attempts == 1, "the tool was run while its circuit was open"
     has(text, "search failed: UNAVAILABLE", "not run")
 
@@ -228,7 +228,7 @@ async def siblings_survive(driver: AdapterDriver) -> None:
 
 async def secrets_are_masked(driver: AdapterDriver) -> None:
     script = Scripted(RuntimeError(f"Authentication failed (401) for key {SECRET}"))
-    text = await hear(driver, Runtime(), script)
+    text = await answer_to(driver, Runtime(), script)
     assert SECRET not in text, f"the model read a secret: {text!r}"
     has(text, "Authentication failed")
 
@@ -238,8 +238,8 @@ async def control_flow_passes(driver: AdapterDriver) -> None:
     for error in driver.control_flow:
         runtime = manifest(search={"read_only": True, "retry": THRICE})
         script = Scripted(error)
-        bare = await _end(hear(driver, None, Scripted(error)))
-        guarded = await _end(hear(driver, runtime, script))
+        bare = await _end(answer_to(driver, None, Scripted(error)))
+        guarded = await _end(answer_to(driver, runtime, script))
         error_name = type(error).__name__
         assert guarded == bare, f"{error_name}: the bare framework ends with {bare!r}, failsoft with {guarded!r}"
         assert script.attempts == 1, f"{error_name}: the tool was run {script.attempts} times"
@@ -271,7 +271,7 @@ async def a_cancelled_run_is_no_verdict(driver: AdapterDriver) -> None:
             raise
         return "late"
 
-    run = asyncio.ensure_future(hear(driver, runtime, Scripted(wait)))
+    run = asyncio.ensure_future(answer_to(driver, runtime, Scripted(wait)))
     await entered.wait()
     run.cancel()
     end = await asyncio.wait([run])
@@ -280,7 +280,7 @@ async def a_cancelled_run_is_no_verdict(driver: AdapterDriver) -> None:
     assert ends == ["cancelled"], "the tool was not cancelled with its run"
     health = runtime.health("search")
     assert (health.state, health.failure_count) == ("closed", 0), "a cancelled call was counted as a failure"
-    has(await hear(driver, runtime, Scripted("3 flights")), "3 flights")
+    has(await answer_to(driver, runtime, Scripted("3 flights")), "3 flights")
 
 
 async def context_variables_reach_the_tool(driver: AdapterDriver) -> None:
@@ -292,7 +292,7 @@ async def context_variables_reach_the_tool(driver: AdapterDriver) -> None:
 
     async def one(who: str) -> str:
         WHO.set(who)
-        return await hear(driver, runtime, Scripted(ConnectionResetError("reset"), look))
+        return await answer_to(driver, runtime, Scripted(ConnectionResetError("reset"), look))
 
     answered = await asyncio.gather(*(asyncio.create_task(one(who)) for who in ("Ada", "Ben", "Cy")))
     for who, text in zip(("Ada", "Ben", "Cy"), answered, strict=True):

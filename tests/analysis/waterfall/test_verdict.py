@@ -54,7 +54,7 @@ def test_the_turns_time_is_divided_along_the_critical_path() -> None:
 def test_the_verdict_adds_the_total_time_of_all_calls() -> None:
     verdict = LONG.verdict
     assert verdict.loss == Share("failed", 30.0, "other", 1)
-    assert verdict.beside == (
+    assert verdict.cost_of_all_calls == (
         "All calls together took 62.1 s: 47.1 s in 3 failed attempts, 6.0 s waiting to try again, 9.0 s useful. "
         "Most was lost to other: 30.0 s in 1 failed attempt."
     )
@@ -64,7 +64,7 @@ def test_the_verdict_adds_the_total_time_of_all_calls() -> None:
 def test_a_turn_without_calls() -> None:
     verdict = Waterfall("turn-1", 0.0).verdict
     assert str(verdict) == "0 ms: no tool ran."
-    assert (verdict.beside, verdict.loss, verdict.path) == ("", None, ())
+    assert (verdict.cost_of_all_calls, verdict.loss, verdict.path) == ("", None, ())
 
 
 def test_many_tools_are_counted_and_not_listed() -> None:
@@ -97,7 +97,7 @@ def test_waits_are_mentioned_only_if_there_were_any() -> None:
         ((failed, failed), "Most was lost to t: 4.0 s in 2 failed attempts."),
     ):
         verdict = judge(Waterfall("turn", 10.0, (Row("a", "t", "failed", segments),)))
-        assert verdict.beside.endswith(said)
+        assert verdict.cost_of_all_calls.endswith(said)
 
 
 KINDS: tuple[SegmentKind, ...] = get_args(SegmentKind)
@@ -107,9 +107,9 @@ TIMES = st.floats(0, 100).map(lambda value: round(value, 3))
 def test_a_turn_that_took_no_time_to_speak_of() -> None:
     quick = Row("a", "a", "succeeded", (Segment("ok", "a", 0.0, 0.0002),), critical=True)
     short = Waterfall("turn", 0.0003, (quick,)).verdict
-    assert (str(short), short.beside) == ("0 ms: too short to break down.", "")
+    assert (str(short), short.cost_of_all_calls) == ("0 ms: too short to break down.", "")
     longer = Waterfall("turn", 0.002, (quick,)).verdict
-    assert (str(longer), longer.beside) == ("2 ms: 2 ms outside tools.", "")
+    assert (str(longer), longer.cost_of_all_calls) == ("2 ms: 2 ms outside tools.", "")
 
 
 @st.composite

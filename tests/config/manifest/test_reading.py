@@ -113,9 +113,9 @@ def test_a_bomb_of_aliases_is_refused_and_not_followed():
 
 def test_an_invalid_value_invalidates_only_its_own_children():
     document = read("a: no\nb: 1\n", name="f.yaml")
-    assert document.is_spoiled(("a",))
-    assert document.is_spoiled(("a", "below"))
-    assert not document.is_spoiled(("b",))
+    assert document.has_problem(("a",))
+    assert document.has_problem(("a", "below"))
+    assert not document.has_problem(("b",))
 
 
 def test_a_byte_order_mark_is_ignored():

@@ -6,13 +6,13 @@ import pytest
 from tests.core.classify.made import http_error
 
 from failsoft.core.classify import classify
-from failsoft.core.classify.cache import KEPT, LENGTH, recalled
+from failsoft.core.classify.cache import KEPT, LENGTH, cached
 
 
 def count_reads() -> tuple[list[str], object]:
     read: list[str] = []
 
-    @recalled
+    @cached
     def upper(text: str) -> str:
         read.append(text)
         return text.upper()
@@ -49,7 +49,7 @@ def test_no_text_is_kept() -> None:
 
 
 def test_further_arguments_are_part_of_the_cache_key() -> None:
-    @recalled
+    @cached
     def times(text: str, count: int) -> str:
         return text * count
 

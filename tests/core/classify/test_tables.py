@@ -43,7 +43,7 @@ def test_every_kind_is_named_somewhere() -> None:
 
 def test_every_group_names_its_source() -> None:
     assert [group for group in all_groups() if len(group.source) < 5 or not group.rows] == []
-    assert [spot for spot in text_patterns.SPOTS if not spot.source] == []
+    assert [pattern for pattern in text_patterns.TEXT_PATTERNS if not pattern.source] == []
 
 
 def test_transient_and_its_category_go_together() -> None:

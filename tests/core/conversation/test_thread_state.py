@@ -59,7 +59,7 @@ def test_a_missing_tool_is_turned_away_for_ten_minutes_then_probed_once() -> Non
     state = ThreadState()
     assert state.admit("search", 0.0, lease=35.0) is None
     state.note_attempt("search", GONE, 0.0)
-    assert state.wary
+    assert state.has_notes
     assert state.is_unavailable("search", 599.9)
     refused = state.admit("search", 599.0, lease=35.0)
     assert refused is not None
@@ -78,7 +78,7 @@ def test_the_result_of_the_probe_decides_whether_a_tool_is_absent(met: Fault | N
     state.admit("search", 600.0, lease=35.0)
     state.note_attempt("search", met, 601.0)
     assert state.is_unavailable("search", 601.0 + 599.0) is absent
-    assert state.wary is absent
+    assert state.has_notes is absent
 
 
 # --- loops -------------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_other_failures_in_between_do_not_hide_a_loop_but_a_success_ends_it() ->
     assert state.find_loop("b", 5.0)
     state.note_success("other", "c")
     assert state.find_loop("a", 5.0) is None
-    assert not state.wary
+    assert not state.has_notes
 
 
 def test_failures_older_than_a_minute_make_no_loop() -> None:
@@ -114,9 +114,9 @@ def test_failures_older_than_a_minute_make_no_loop() -> None:
     state.note_failure("a", failure(30.0))
     assert state.find_loop("a", 60.0)
     assert state.find_loop("a", 60.1) is None
-    assert state.wary
+    assert state.has_notes
     assert state.find_loop("a", 90.1) is None
-    assert not state.wary  # nothing of it is left
+    assert not state.has_notes  # nothing of it is left
 
 
 def test_the_last_failures_count_not_the_first() -> None:
@@ -187,13 +187,13 @@ def test_arguments_that_json_cannot_represent_have_no_fingerprint() -> None:
 def test_an_offer_is_used_once() -> None:
     state = ThreadState()
     state.make_offer(offer())
-    assert state.wary
+    assert state.has_notes
     assert [one.tool for one in state.list_offers(0.0)] == ["search"]
     assert not state.take_offer(offer("other"))
     assert not state.take_offer(offer()._replace(when=-1.0)), "a newer one is in its place"
     assert state.take_offer(offer())
     assert not state.take_offer(offer())
-    assert not state.wary
+    assert not state.has_notes
 
 
 def test_an_offer_expires() -> None:
@@ -262,16 +262,16 @@ def test_forgetting_one_tool_leaves_the_others() -> None:
     state = full()
     state.forget("search")
     assert (list(state.absent), list(state.failures), list(state.offers)) == (["other"], ["other call"], ["other"])
-    assert state.wary
+    assert state.has_notes
     state.forget("other")
-    assert not state.wary
+    assert not state.has_notes
 
 
 def test_forgetting_all_keeps_what_the_model_has_to_be_told() -> None:
     state = full()
     state.add_unanswered(Dangling("c", "search", "text", "t"))
     state.forget()
-    assert [state.absent, state.failures, state.offers, state.wary] == [{}, {}, {}, False]
+    assert [state.absent, state.failures, state.offers, state.has_notes] == [{}, {}, {}, False]
     assert state.dangling
 
 

@@ -166,8 +166,8 @@ class Guard:
                 declare_from_metadata(self.runtime, custom.name, {}, Metadata(custom.description, _TEXT))
         if self.runtime.threads[thread or ""].unavailable:
             choice = [_id(tool) for tool in tools if forced in ("required", tool.name)]
-            brought = [name for name, tool in functions.items() if not needs_consent(tool)]
-            hidden = tools_to_hide(self.runtime, thread, brought, choice)
+            offered = [name for name, tool in functions.items() if not needs_consent(tool)]
+            hidden = tools_to_hide(self.runtime, thread, offered, choice)
             tools = [tool for tool in tools if _id(tool) not in hidden]
         return tools
 

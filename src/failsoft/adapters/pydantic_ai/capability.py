@@ -105,8 +105,8 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
         tools = {tool.name: tool for tool in parameters.function_tools}
         choice = (request_context.model_settings or {}).get("tool_choice")
         names = [*tools] if choice == "required" else getattr(choice, "function_tools", choice)
-        brought = [name for name, tool in tools.items() if not tool.defer]
-        hidden = tools_to_hide(self.runtime, thread, brought, names if isinstance(names, list) else ())
+        offered = [name for name, tool in tools.items() if not tool.defer]
+        hidden = tools_to_hide(self.runtime, thread, offered, names if isinstance(names, list) else ())
         offered = [tool for name, tool in tools.items() if name not in hidden]
         request_context.model_request_parameters = replace(parameters, function_tools=offered)
 

@@ -142,8 +142,8 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
                 f'<svg height="12" role="img" aria-label="{_text(title)}">{bar}</svg></div>'
             )
         yield "</div>"
-    if verdict.beside:
-        yield f'<p class="dim">{_text(verdict.beside)}</p>'
+    if verdict.cost_of_all_calls:
+        yield f'<p class="dim">{_text(verdict.cost_of_all_calls)}</p>'
 
 
 def _calls(waterfall: Timeline) -> Iterator[str]:

@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
         return max(lost.values(), key=lambda share: share.seconds, default=None)
 
     @property
-    def beside(self) -> str:
+    def cost_of_all_calls(self) -> str:
         """Describe the cost of all calls together in one or two sentences; empty if there is none."""
         total = sum(share.seconds for share in self.work)
         together = _list(_sum(share._replace(tool=None) for share in self.work), total)

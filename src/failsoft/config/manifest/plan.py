@@ -143,7 +143,7 @@ def load_plan(source: str | bytes | Mapping[str, Any], *, name: str = "") -> Pla
         _read_call(document, ("calls", number), {**call, "id": id}, {*ids})
         for number, (call, id) in enumerate(zip(written, ids, strict=True))
     )
-    _refuse_nonsense(document, calls)
+    _refuse_wrong_ids(document, calls)
     raise_problems(document.problems)
     assert plan is not None, "a document that cannot be parsed has problems"
     return Plan(**plan, calls=calls, name=document.name)
@@ -301,7 +301,7 @@ class _Refs:
         self._document.problems.append(self._document.problem(path, message))
 
 
-def _refuse_nonsense(document: Document, calls: Sequence[PlannedCall]) -> None:
+def _refuse_wrong_ids(document: Document, calls: Sequence[PlannedCall]) -> None:
     ids = Counter(call.id for call in calls)
     seen: set[str] = set()
     for number, call in enumerate(calls):

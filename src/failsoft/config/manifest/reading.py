@@ -56,7 +56,7 @@ class Document:
     is_whole: bool = True  # whether the end was reached
     values: dict[Path, Position] = field(default_factory=dict)
     keys: dict[Path, Position] = field(default_factory=dict)
-    spoiled: set[Path] = field(default_factory=set)  # values that already have a problem
+    faulty: set[Path] = field(default_factory=set)  # values that already have a problem
 
     def problem(self, path: Path, message: str, *, key: bool = False, severity: Severity = "error") -> Problem:
         """Make a problem at the value (or the key) of ``path``, or at the nearest known position."""
@@ -69,9 +69,9 @@ class Document:
         """The ``file:line:column`` of the key of ``path``."""
         return self.problem(path, "", key=True).place
 
-    def is_spoiled(self, path: Path) -> bool:
+    def has_problem(self, path: Path) -> bool:
         """True if reading found a problem at ``path`` or around it."""
-        return any(path[:length] in self.spoiled for length in range(len(path) + 1))
+        return any(path[:length] in self.faulty for length in range(len(path) + 1))
 
 
 def read(source: str | bytes, *, name: str) -> Document:
@@ -208,7 +208,7 @@ class _Builder:
 
     def _spoil(self, path: Path, message: str, at: Position) -> None:
         self._note(path, message, at)
-        self.document.spoiled.add(path)
+        self.document.faulty.add(path)
 
 
 def _decode(source: str | bytes) -> str:

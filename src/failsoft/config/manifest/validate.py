@@ -60,7 +60,7 @@ def _word(error: ValidationError, block: type[Block], document: Document) -> Ite
         path: Path = found["loc"]
         is_key = path[-1:] == ("[key]",)
         path = path[:-1] if is_key else path
-        if document.is_spoiled(path):
+        if document.has_problem(path):
             continue
         kind, value = found["type"], found["input"]
         if kind == "extra_forbidden":

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from failsoft.core.classify.cache import compiled, recalled
+from failsoft.core.classify.cache import cached, compiled
 from failsoft.core.classify.success_in_body import shows_success
 
 LENGTH = 16_384  # characters of a body that are parsed
@@ -54,7 +54,7 @@ class Body(NamedTuple):
     numbers: list[int]
     messages: list[str]
     delays: list[Any]
-    again: list[bool]  # statements whether a retry may succeed
+    retryable: list[bool]  # statements whether a retry may succeed
     page: bool = False  # HTML
     done: bool = False  # the body says that something was done
 
@@ -92,7 +92,7 @@ def _read_parsed(root: Any) -> Body:
     return body._replace(done=True) if shows_success(root) else body
 
 
-@recalled
+@cached
 def _read_text(text: str) -> Body:
     body = make_body()
     if text[0] in "{[":
@@ -161,6 +161,6 @@ def _put(name: str, value: Any, body: Body) -> None:
             body.messages.append(value)
     elif isinstance(value, bool):
         if name in _AGAIN_KEYS:
-            body.again.append(value)
+            body.retryable.append(value)
     elif isinstance(value, int) and (name in _STATUS_KEYS or name in _CODE_KEYS):
         body.numbers.append(value)

@@ -29,7 +29,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def recalled(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
+def cached(read: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
     """Cache the results of ``read``, which must be pure and is called with positional arguments."""
     kept: dict[tuple[object, ...], R] = {}
     missing = object()

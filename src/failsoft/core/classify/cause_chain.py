@@ -148,8 +148,8 @@ def _weigh(finding: Finding, first: int) -> None:
     if best.rule in _UNREADABLE and not outer and Reading(links[0][1]).status is not None:
         best = judge_text(links[0][1])  # an error about an unreadable body still states the status
     if best.weight < NAME:
-        heard = [link for link in links if not link[0].speechless and (link[0] is top or not _used(link[0]))]
-        said = _hear(["\n".join([text, *one.texts]) for one, text in heard])
+        heard = [link for link in links if not link[0].adds_nothing and (link[0] is top or not _used(link[0]))]
+        said = _judge_texts(["\n".join([text, *one.texts]) for one, text in heard])
         firm = best.weight == FIRM_NAME and said.weight == WORDS
         best = said if said.weight > best.weight and not firm else best
     if best.rule in _GIVEN and top.facts.refuses:
@@ -163,7 +163,7 @@ def _used(evidence: Evidence) -> bool:
     return evidence.facts.verdict.kind == "cancelled"
 
 
-def _hear(texts: list[str]) -> KindMatch:
+def _judge_texts(texts: list[str]) -> KindMatch:
     """Return the heaviest match among the texts. Stops at the highest weight that a text can have."""
     best = UNKNOWN
     for text in texts:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.cache import recalled
+from failsoft.core.classify.cache import cached
 from failsoft.core.classify.evidence_source import UNCONNECTED
 from failsoft.core.classify.exception_reader import Evidence, read
 from failsoft.core.classify.kinds import KINDS
@@ -109,14 +109,14 @@ def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
         yield by_status(status) or "unknown", True
     for space, code in evidence.codes:
         yield lookup.by_code(space, code).kind, space != "errno" and not facts.tls
-    if not evidence.codes and status is None and not evidence.speechless:
+    if not evidence.codes and status is None and not evidence.adds_nothing:
         sent = _SENT.search(facts.names[0]) is not None
         weak = facts.verdict.weight <= WEAK_TYPE  # many of these are base classes that only mean "network"
         if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
             yield facts.verdict.kind, sent
 
 
-@recalled
+@cached
 def is_only_quoted(text: str, kind: str) -> bool:
     """True if the words behind a match of this kind occur only in quotation marks. JSON's own quotes do not count."""
     if "{" in text:
@@ -125,7 +125,7 @@ def is_only_quoted(text: str, kind: str) -> bool:
     return unquoted != text and judge_text(unquoted).kind != kind
 
 
-@recalled
+@cached
 def doubts_text(text: str, kind: str) -> bool:
     """True if a text contradicts a match of this kind, which claims that nothing happened."""
     reading = Reading(text)

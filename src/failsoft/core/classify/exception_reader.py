@@ -75,7 +75,6 @@ class Evidence:
     """The evidence in one exception or one text."""
 
     __slots__ = (
-        "again",
         "codes",
         "delays",
         "done",
@@ -85,6 +84,7 @@ class Evidence:
         "holders",
         "inner",
         "page",
+        "retryable",
         "status",
         "texts",
     )
@@ -98,13 +98,13 @@ class Evidence:
         self.delays: list[tuple[str, Any]] = []  # retry hints in the body
         self.page = False  # the body is a web page
         self.done = False  # the body says that something was done
-        self.again: bool | None = None  # the error's own statement whether a retry may succeed
+        self.retryable: bool | None = None  # the error's own statement whether a retry may succeed
         self.inner: list[BaseException] = []  # exceptions that it carries or was raised from
         self.earlier: list[BaseException] = []  # of attempts, or hosts, before the last one
         self.handled: BaseException | None = None  # the exception that was only being handled
 
     @property
-    def speechless(self) -> bool:
+    def adds_nothing(self) -> bool:
         """True if it only repeats the exceptions inside it."""
         return self.facts.wrapper and bool(self.inner or self.handled)
 
@@ -136,8 +136,8 @@ class Evidence:
         self.delays += body.delays
         self.page = self.page or body.page
         self.done = self.done or body.done
-        if body.again:
-            self.again = body.again[0]
+        if body.retryable:
+            self.retryable = body.retryable[0]
 
 
 def read(subject: Any, name: str) -> Any:
@@ -222,7 +222,7 @@ def _gather_carried(error: BaseException, carried: Mapping[str, Any], roles: Rol
         _gather_delays(carried, evidence)
     if not _OWN_WORD.isdisjoint(carried):
         said = [name in AGAIN for name in _OWN_WORD if carried.get(name) is True]
-        evidence.again = any(said) if said else evidence.again
+        evidence.retryable = any(said) if said else evidence.retryable
     evidence.holders = _holders(error, carried, response, facts)
 
 

@@ -60,7 +60,7 @@ def adopt_fault(fault: Fault, error: BaseException) -> Fault:
         if inner is not None and (
             fault.rule == "unknown" or (fault.code, fault.category) == (inner.code, inner.category)
         ):
-            inner = _speak_for(error, inner, _keep_doubts(fault, error, inner))
+            inner = _restate(error, inner, _keep_doubts(fault, error, inner))
             return inner._replace(rule=NESTED + inner.rule.removeprefix(NESTED), cause=error)
     return fault
 
@@ -78,7 +78,7 @@ def _keep_doubts(fault: Fault, error: BaseException, inner: Fault) -> Fault:
     )  # fmt: skip
 
 
-def _speak_for(error: BaseException, inner: Fault, fault: Fault) -> Fault:
+def _restate(error: BaseException, inner: Fault, fault: Fault) -> Fault:
     """Turn the inner fault into a statement about the outer tool."""
     if isinstance(error, NothingDone) and inner.cause is not error:  # not the exception of the inner call, raised again
         return fault._replace(effect="none", source="stated")

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from failsoft.core.classify.cache import compiled, recalled
+from failsoft.core.classify.cache import cached, compiled
 from failsoft.core.classify.text_reader import unquoted
 
 LONGEST: Final = 86_400.0  # one day; longer hints mean "not now"
@@ -87,7 +87,7 @@ def _stated(
         yield _spoken(text)
 
 
-@recalled
+@cached
 def _spoken(text: str) -> float | None:
     """Read a delay from words: "try again in 20s"."""
     low = text.lower()

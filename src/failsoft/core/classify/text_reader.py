@@ -24,7 +24,7 @@ from failsoft.core.classify.tables.errnos import ERRNO
 from failsoft.core.classify.tables.http import REASONS, STATUS
 from failsoft.core.classify.tables.phrases import Phrase
 from failsoft.core.classify.tables.providers import PROVIDERS
-from failsoft.core.classify.tables.text_patterns import SPOTS
+from failsoft.core.classify.tables.text_patterns import TEXT_PATTERNS
 
 LENGTH = 1600
 _TAIL = 500
@@ -103,9 +103,9 @@ _CONNECTING = (
     )
 )
 
-_SPOTS = [
-    (spot.hint, re.sub(r"^\\b(\(?(?:\[\w+\]|\w))(?![?*+{])", r"\1(?<=\\b.)", spot.pattern), spot.space)
-    for spot in SPOTS
+_PATTERNS = [
+    (each.hint, re.sub(r"^\\b(\(?(?:\[\w+\]|\w))(?![?*+{])", r"\1(?<=\\b.)", each.pattern), each.space)
+    for each in TEXT_PATTERNS
 ]
 
 
@@ -182,13 +182,15 @@ class Reading:
         text = self.text
         low = text.lower()
         found: list[tuple[str, str]] = []
-        for hint, pattern, space in _SPOTS:
+        for hint, pattern, space in _PATTERNS:
             if hint not in low:
                 continue
-            spot = compiled(pattern)
+            compiled_pattern = compiled(pattern)
             if pattern[0] != "^":
-                found += [(space, match[match.lastindex or 0]) for match in islice(spot.finditer(text), _CODES)]
-            elif match := spot.match(text):
+                found += [
+                    (space, match[match.lastindex or 0]) for match in islice(compiled_pattern.finditer(text), _CODES)
+                ]
+            elif match := compiled_pattern.match(text):
                 found.append((space, match[match.lastindex or 0]))
         return found + _name_codes(text)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from failsoft.core.classify import lookup
 from failsoft.core.classify.body_reader import make_body, read_pairs
-from failsoft.core.classify.cache import recalled
+from failsoft.core.classify.cache import cached
 from failsoft.core.classify.exception_reader import Evidence, StatedCode
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, KindMatch
@@ -59,7 +59,7 @@ def read_codes(text: str) -> list[StatedCode]:
     return _gather_text(Reading(text)).codes
 
 
-@recalled
+@cached
 def judge_text(text: str) -> KindMatch:
     """Judge a text on its own."""
     reading = Reading(text)
@@ -97,15 +97,17 @@ def ceiling(evidence: Evidence) -> int:
 def judge(evidence: Evidence, text: str) -> KindMatch:
     """Judge one exception by its data and type. Its text counts only where the status allows it."""
     verdict = _judge(evidence, text)
-    again = evidence.again
+    retryable = evidence.retryable
     if (
-        again is None
+        retryable is None
         or NAME <= verdict.weight != STATUS
-        or again == (KINDS[verdict.kind].classification == "transient")
+        or retryable == (KINDS[verdict.kind].classification == "transient")
     ):
         return verdict
-    kind = "unavailable" if again else "precondition"
-    return KindMatch(max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if again else 'not '}to be retried")
+    kind = "unavailable" if retryable else "precondition"
+    return KindMatch(
+        max(verdict.weight, GENERIC_CODE), kind, f"says of itself: {'' if retryable else 'not '}to be retried"
+    )
 
 
 def _judge(evidence: Evidence, text: str) -> KindMatch:
@@ -120,12 +122,12 @@ def _judge(evidence: Evidence, text: str) -> KindMatch:
             return KindMatch(FIRM_TYPE, "not_json", PAGE)
         if status == 404 and not facts.fetcher:
             return KindMatch(FIRM_TYPE, "wrong_address", PAGE, status)
-    if evidence.speechless:
+    if evidence.adds_nothing:
         return UNKNOWN
     if not evidence.codes and status is None:
         if facts.verdict.kind == "garbled" and "text/html" in text:
             return KindMatch(FIRM_TYPE, "not_json", PAGE)
-        return _hear(facts.verdict, text)
+        return _judge_name(facts.verdict, text)
     said = "\n".join(evidence.texts) or text
     verdict = _weigh_said(said, status, tuple(evidence.codes))
     begun = status is not None and status < 300 and verdict.kind in ("overloaded", "unavailable")
@@ -134,14 +136,14 @@ def _judge(evidence: Evidence, text: str) -> KindMatch:
     return facts.verdict if facts.verdict.weight > verdict.weight else verdict
 
 
-def _hear(verdict: KindMatch, text: str) -> KindMatch:
+def _judge_name(verdict: KindMatch, text: str) -> KindMatch:
     """Weigh a class name. A class named after a limit can be overruled like a 429."""
     room = http.OVERRULED[429] if verdict.weight == NAME and verdict.kind == "rate_limited" else None
     phrase = find_phrase(Reading(text).full, room, firm=True) if room else None
     return KindMatch(NAME, phrase.kind, f"phrase: {phrase.name}") if phrase else verdict
 
 
-@recalled
+@cached
 def _weigh_said(said: str, status: int | None, codes: tuple[StatedCode, ...]) -> KindMatch:
     return _weigh(Reading(said), status, codes)
 
@@ -153,16 +155,16 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
     generic = UNKNOWN
     for space, code in codes:
         verdict = lookup.by_code(space, code)
-        if verdict.weight >= CODE and verdict.kind not in http.UNHEARD.get(status or 0, ()):
+        if verdict.weight >= CODE and verdict.kind not in http.NOT_REPLACED_BY.get(status or 0, ()):
             room = http.OVERRULED_CODE.get(verdict.kind)
             if room and (phrase := find_phrase(reading.full, room, firm=True)):
                 verdict = KindMatch(CODE, phrase.kind, f"phrase: {phrase.name}")
             return KindMatch(*verdict[:3], status)
         if verdict.weight > generic.weight:
             generic = verdict
-    if generic.weight == STATUS and generic.kind in http.HOLLOW and status is None:
+    if generic.weight == STATUS and generic.kind in http.UNSPECIFIC and status is None:
         status = reading.status  # the status of the wrapped response
-    if generic.weight == STATUS and (status is None or generic.kind not in http.HOLLOW):
+    if generic.weight == STATUS and (status is None or generic.kind not in http.UNSPECIFIC):
         free = generic.rule.startswith(_FREE)
         base = KindMatch(*generic[:3], status)
         room = http.ANYTHING if free else http.OVERRULED_KIND.get(generic.kind, http.NOTHING)
@@ -175,7 +177,7 @@ def _weigh(reading: Reading, status: int | None, codes: Iterable[StatedCode]) ->
         anything = room is http.ANYTHING
         phrase = reading.phrase(firm=True) if anything else find_phrase(reading.full, room, firm=True)
         agreed = status is not None and base.kind == "precondition"
-        if phrase is not None and phrase.kind != base.kind and not (agreed and phrase.name in http.PROMISES):
-            kind = "in_progress" if status == 409 and phrase.kind in http.AT_WORK else phrase.kind
+        if phrase is not None and phrase.kind != base.kind and not (agreed and phrase.name in http.WEAK_PHRASES):
+            kind = "in_progress" if status == 409 and phrase.kind in http.IN_PROGRESS else phrase.kind
             return KindMatch(FIRM_WORDS, kind, f"phrase: {phrase.name}", status)
     return base

@@ -198,7 +198,7 @@ class Absence(NamedTuple):
 class ThreadState:
     """The memory of one thread. Times are the runtime's monotonic times."""
 
-    __slots__ = ("__weakref__", "absent", "broken", "dangling", "failures", "offers", "wary")
+    __slots__ = ("__weakref__", "absent", "broken", "dangling", "failures", "has_notes", "offers")
 
     def __init__(self) -> None:
         self.absent: dict[str, Absence] = {}
@@ -206,7 +206,7 @@ class ThreadState:
         self.failures: dict[str, Failure] = {}
         self.offers: dict[str, Offer] = {}
         self.dangling: dict[tuple[str, str], Dangling] = {}  # by turn id and call id
-        self.wary = False  # True if anything is remembered: calls must then consult and update this state
+        self.has_notes = False  # True if anything is remembered: calls must then consult and update this state
 
     # -- availability ------------------------------------------------------------------------------------------------
 
@@ -356,4 +356,4 @@ class ThreadState:
 
     def _update_wary(self) -> None:
         must_not_repeat = any(call.same is not None for call in self.dangling.values())
-        self.wary = bool(self.absent or self.broken or self.failures or self.offers or must_not_repeat)
+        self.has_notes = bool(self.absent or self.broken or self.failures or self.offers or must_not_repeat)

@@ -218,7 +218,7 @@ class Memory:
         """Return the family of a new error, in its current episode. ``successes`` returns the tool's success count."""
         family = self.find(tenant, tool, fault)
         if family.is_due(now):
-            self.turn_page(family, now, successes())
+            self.begin_episode_if_due(family, now, successes())
         return family
 
     def find(self, tenant: str | None, tool: str, fault: Fault) -> Family:
@@ -247,7 +247,7 @@ class Memory:
         self._families[family.key] = family
         return family
 
-    def turn_page(self, family: Family, now: float, successes: int) -> None:
+    def begin_episode_if_due(self, family: Family, now: float, successes: int) -> None:
         """Begin a new episode unless the current one continues."""
         recovered = successes != family.successes
         if family.seen and not recovered and 0 <= now - family.since < EPISODE_MOST:

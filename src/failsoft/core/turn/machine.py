@@ -173,14 +173,14 @@ class TurnMachine(Generic[C]):
         """Register a call to be activated when it is dequeued. Only while nothing has failed; add dependencies first."""
         id = call.id
         if id in self._calls:
-            self.refuse_nonsense((call,))
+            self.refuse_invalid_graph((call,))
         self._calls[id] = call
 
     def add_all(self, calls: Sequence[C]) -> Sequence[Command[C]]:
         """Add several calls at once. They may depend on each other in any order."""
         if self._over == "cancelled":
             raise TurnError("the turn has been cancelled: it takes no more calls")
-        self.refuse_nonsense(calls)
+        self.refuse_invalid_graph(calls)
         self._calls.update((call.id, call) for call in calls)
         if self._over == "expired":
             for call in calls:
@@ -276,9 +276,9 @@ class TurnMachine(Generic[C]):
             call.state = "running"
         return failed
 
-    def refuse_nonsense(self, calls: Sequence[C]) -> None:
+    def refuse_invalid_graph(self, calls: Sequence[C]) -> None:
         """Raise for duplicate ids, unknown dependencies and cycles."""
-        _refuse_nonsense(calls, self._calls)
+        _refuse_invalid_graph(calls, self._calls)
 
     def _in_state(self, *states: CallState) -> list[C]:
         return [call for call in self._calls.values() if call.state in states]
@@ -344,7 +344,7 @@ def _refuse_end(call: Node) -> NoReturn:
     raise TurnError(f"call {call.id!r} cannot finish: it is {state}")
 
 
-def _refuse_nonsense(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
+def _refuse_invalid_graph(calls: Sequence[Node], known: Mapping[str, Node]) -> None:
     """Raise for duplicate ids, unknown dependencies and cycles."""
     new = {call.id for call in calls}
     seen: set[str] = set()

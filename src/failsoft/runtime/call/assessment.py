@@ -100,7 +100,7 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
     """Count a failure, and gather everything that the decision depends on."""
     candidate, fault, entered, ticket, verdict, hold = step
     tool, health, memory = candidate.tool, candidate.health, rt.judgement.memory
-    if rt.judgement.policies and not tool.is_in_book:
+    if rt.judgement.policies and not tool.was_looked_up_in_policies:
         _look_up_policies(rt, tool)
     if hold:
         set_rate_hold(rt, call, tool, fault)
@@ -133,7 +133,7 @@ def _look_up_policies(rt: InPlaceServices, tool: Tool) -> None:
     """Log once that a policy names an unknown tool with a name like this one. Tools may be registered in any order."""
     from failsoft.core.resilience.policy import find_misspelt  # start-up: most runtimes have no policies
 
-    tool.is_in_book = True
+    tool.was_looked_up_in_policies = True
     for policy, name in find_misspelt(rt.judgement.policies, tool.id, rt.toolbox.tools):
         rt.toolbox.warn_once(
             f"policy {policy.name} {name}",

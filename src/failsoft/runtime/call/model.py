@@ -279,11 +279,11 @@ class Call:
         caller = self.outer or self.caller
         if caller is None:
             return
-        if tool.is_write or self.has_new_key(tool) or (self.may_have_written_inside and not tool.has_said_safe):
+        if tool.is_write or self.has_new_key(tool) or (self.may_have_written_inside and not tool.is_declared_safe):
             caller.acted = caller.wrote = True
         elif not tool.safe_to_repeat:
             caller.acted = True
-        elif not tool.only_reads or (self.changed and not tool.has_said_safe):
+        elif not tool.only_reads or (self.changed and not tool.is_declared_safe):
             caller.changed = True
 
     @property

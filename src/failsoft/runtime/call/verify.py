@@ -130,7 +130,7 @@ async def _ask(rt: DriverServices, call: Call, tool: Tool, fault: Fault, blockin
 async def _ask_bare(rt: DriverServices, call: Call, tool: Tool, fault: Fault, blocking: bool) -> Any:
     ask = tool.options.verify
     assert ask is not None
-    SCOPE.set(_stand_in(call))  # for this task only
+    SCOPE.set(_scope_for_verify(call))  # for this task only
     arguments = call.named_arguments(rt.time, tool)
     if isinstance(ask, VerifyTool):
         return await _read_back(rt, ask, arguments, blocking)
@@ -169,7 +169,7 @@ async def _read_back(rt: DriverServices, spec: VerifyTool, arguments: dict[str, 
         return Verified.unknown(str(missing))
 
 
-def _stand_in(call: Call) -> Call:
+def _scope_for_verify(call: Call) -> Call:
     """Make a scope with the call's id for the calls that ``verify`` makes.
 
     Their effects must not count for the call.

@@ -97,10 +97,10 @@ class ConversationLog:
         if not self._kept or call.thread is None:
             return None
         state = self._kept.get((call.tenant, call.thread))
-        return state if state is not None and state.wary else None
+        return state if state is not None and state.has_notes else None
 
     def _keep(self, key: Key, state: ThreadState) -> None:
-        if not (state.wary or state.dangling):
+        if not (state.has_notes or state.dangling):
             self._kept.pop(key, None)
             return
         self._kept[key] = state

@@ -99,10 +99,10 @@ class ThreadPool:
                 job.outer = caller
                 self._waiting[caller] += 1
             if self._idle:
-                bell = self._idle.pop()
-                bell.job = job
+                worker = self._idle.pop()
+                worker.job = job
                 self._busy += 1
-                bell.wake.release()
+                worker.wake.release()
                 return job
             if job.outer is None:
                 self._jobs.append(job)
@@ -185,12 +185,12 @@ class ThreadPool:
         return stranded
 
     def _work(self) -> None:
-        bell = _IdleWorker()
+        worker = _IdleWorker()
         me = get_ident()
         with self._lock:
             self._ours.add(me)
-            job = self._take(bell)
-        while job is not None or (job := self._wait(bell)) is not None:
+            job = self._take(worker)
+        while job is not None or (job := self._wait(worker)) is not None:
             job.thread = me
             if job.abandoned:  # read after ``thread`` is set: ``abandon`` uses the opposite order
                 job.refused = True
@@ -206,38 +206,38 @@ class ThreadPool:
                 self._lost.pop(me, None)
                 if job.outer is not None:
                     self._go_on(job)
-                following = self._take(bell)
+                following = self._take(worker)
             if job.abandoned and isinstance(job.value, CoroutineType):
                 job.value.close()  # Python warns of coroutines that are never awaited
             job.done(job)
             job = following  # an idle thread must not keep the last value alive
 
-    def _take(self, bell: _IdleWorker) -> Job | None:
+    def _take(self, worker: _IdleWorker) -> Job | None:
         """Return the next job; None if there is none: the thread is then idle, or ends if it was an extra one."""
         if self._threads > MOST_THREADS and self._active() > MOST_THREADS:
-            self._retire(bell)
+            self._retire(worker)
         elif self._jobs:
             self._busy += 1
             return self._jobs.popleft()
         else:
-            self._idle.append(bell)
+            self._idle.append(worker)
         return None
 
-    def _wait(self, bell: _IdleWorker) -> Job | None:
+    def _wait(self, worker: _IdleWorker) -> Job | None:
         """Wait for a job; None after a long time without one: the thread ends."""
-        if bell.retired:
+        if worker.retired:
             return None
-        if not bell.wake.acquire(timeout=IDLE_SECONDS):
+        if not worker.wake.acquire(timeout=IDLE_SECONDS):
             with self._lock:
-                if bell in self._idle:
-                    self._idle.remove(bell)
-                    self._retire(bell)
+                if worker in self._idle:
+                    self._idle.remove(worker)
+                    self._retire(worker)
                     return None
-            bell.wake.acquire()  # a job arrived at the last moment
-        job, bell.job = bell.job, None
+            worker.wake.acquire()  # a job arrived at the last moment
+        job, worker.job = worker.job, None
         return job
 
-    def _retire(self, bell: _IdleWorker) -> None:
-        bell.retired = True
+    def _retire(self, worker: _IdleWorker) -> None:
+        worker.retired = True
         self._threads -= 1
         self._ours.discard(get_ident())

@@ -68,7 +68,7 @@ class RecoveryMemory:
                 return family
         successes = self._successes(tool)  # drains the stream: not under the lock
         with self._lock:
-            self._memory.turn_page(family, now, successes)
+            self._memory.begin_episode_if_due(family, now, successes)
         return family
 
     def meet_again(self, tenant: str | None, tool: str, fault: Fault) -> Family | None:

@@ -87,7 +87,7 @@ class FrameworkFunction:
     def __init__(self, id: str, declared: Mapping[str, Any] | None = None, about: Metadata | None = None) -> None:
         self.__name__ = id
         self.declared = declared  # by the user, or by the framework's metadata
-        self.introduced = about is not None  # declared by an adapter from the metadata
+        self.is_from_metadata = about is not None  # declared by an adapter from the metadata
         self.about = about or Metadata()
 
     @property

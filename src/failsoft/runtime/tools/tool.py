@@ -66,7 +66,6 @@ class Tool:
         "guarded",
         "health",
         "id",
-        "is_in_book",
         "kind",
         "known_errors",
         "label",
@@ -81,6 +80,7 @@ class Tool:
         "terms",
         "timeout",
         "unavailable_fault",
+        "was_looked_up_in_policies",
     )
 
     is_known: ClassVar[bool] = True  # False: no tool of this name is registered
@@ -143,7 +143,7 @@ class Tool:
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
         self.looks_at_values = LOOKS  # the number of values still to check for a misspelt ``failed_if``
-        self.is_in_book = False  # True once the policies were searched for a misspelling of its id
+        self.was_looked_up_in_policies = False  # True once the policies were searched for a misspelling of its id
         self._warned = False
         unchecked = command is not None or not options.check_types
         self.argument_check: Check | None = None if unchecked else self._first_check  # of calls by name
@@ -161,7 +161,7 @@ class Tool:
         return self.safe_to_repeat is False
 
     @property
-    def has_said_safe(self) -> bool:
+    def is_declared_safe(self) -> bool:
         """True if the author says that the tool may be repeated. This includes its inner calls."""
         return bool(self.safe_to_repeat) and self.known_effect.is_declared
 

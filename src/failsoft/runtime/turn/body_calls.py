@@ -79,7 +79,7 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
     scheduler.attach()
     try:
         scheduler.suspend(handle)
-        if ticket is not None and tool.kind == "async" and not notes.wary and is_fast_eligible(services, call):
+        if ticket is not None and tool.kind == "async" and not notes.has_notes and is_fast_eligible(services, call):
             outcome = await run_fast(services, call, ticket)
         else:
             outcome = await services.runner.drive(call)
@@ -91,6 +91,6 @@ async def _run(scheduler: Scheduler, handle: Handle[Any], call: Call) -> None:
         raise
     finally:
         scheduler.detach(handle)
-    if notes.wary and outcome.status == "succeeded":
+    if notes.has_notes and outcome.status == "succeeded":
         services.books.conversations.note_success(call)
     scheduler.finish(handle, outcome)

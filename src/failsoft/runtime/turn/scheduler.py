@@ -154,7 +154,7 @@ class Scheduler:
                 tool: Any = handle.tool
                 handle.started = started = now() if clock is None else clock
                 clock = None
-                ticket = tool.closed_ticket if handle.terms[2] and not turn.notes.wary else None
+                ticket = tool.closed_ticket if handle.terms[2] and not turn.notes.has_notes else None
                 if careful and ticket is not None and self._needs_pipeline(handle):
                     ticket = None
                 first = None
@@ -189,7 +189,7 @@ class Scheduler:
                         ):
                             if not record_success(trace, tool, handle.id, turn_id, started, started, ended, None):
                                 clock = ended
-                            if turn.notes.wary:
+                            if turn.notes.has_notes:
                                 services.books.conversations.note_success(handle.full_call())
                             repeats = 0 if turn.thread is None else self._note_value(handle, value)
                             if handle.state == "running":

@@ -144,7 +144,7 @@ class Turn(TurnState):
             self.given.add(id)
         handle: Handle[Any] = Handle(self.scheduler, id, found, given)
         if (depends_on is not _NO_CALLS or given) and not find_needs(handle, depends_on):
-            self.machine.refuse_nonsense((handle,))
+            self.machine.refuse_invalid_graph((handle,))
         if options:
             self._apply_options(handle, **options)
         context = copy_context()

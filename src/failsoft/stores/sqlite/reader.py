@@ -41,7 +41,7 @@ class Reader:
         with self.lock:
             found = identity(self._path)
             if found is None or found != self._file:
-                self._let_go()
+                self._close()
             if found is None and (obstacle := find_obstacle(self._path)):
                 self._complain(OSError(obstacle))  # report it now, not with the first write
             if found is None or (self._connection is None and monotonic() < self._blocked_until):
@@ -52,23 +52,23 @@ class Reader:
                 return self._connection.execute(sql, values).fetchall()
             except (sqlite3.Error, OSError) as error:
                 self._complain(error)
-                self._let_go()
+                self._close()
                 self._blocked_until = monotonic() + PATIENCE
                 return []
 
     def close(self) -> None:
         with self.lock:
-            self._let_go()
+            self._close()
 
     def __del__(self) -> None:
-        self._let_go()
+        self._close()
 
     def renew_after_fork(self) -> None:
         """Replace the lock and the connection inherited from the parent process."""
         _INHERITED.append(self._connection)
         self.lock, self._connection = threading.Lock(), None
 
-    def _let_go(self) -> None:
+    def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None

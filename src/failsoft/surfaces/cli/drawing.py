@@ -134,8 +134,8 @@ def show_verdict(verdict: Verdict, width: int) -> RenderableType:
     parts: list[RenderableType] = [wrapped(str(verdict), width)]
     if verdict.duration:
         parts += [Text(), *_shares(verdict, width)]
-    if verdict.beside:
-        parts += [Text(), wrapped(verdict.beside, width, "bright_black")]
+    if verdict.cost_of_all_calls:
+        parts += [Text(), wrapped(verdict.cost_of_all_calls, width, "bright_black")]
     return Group(*parts)
 
 

@@ -269,7 +269,7 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
     different = sum(each.same is False for each in replayed)
     not_comparable = sum(each.same is None for each in replayed)
     if as_json:
-        summary = {"turn_id": turn_id, "same": not different, "different": different, "untold": not_comparable}
+        summary = {"turn_id": turn_id, "same": not different, "different": different, "not_recorded": not_comparable}
         lists = {"decisions": [each.to_dict() for each in decisions], "cascades": [each.to_dict() for each in cascades]}
         print_json({**summary, **lists})
     else:
@@ -313,11 +313,11 @@ def _describe_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
     from failsoft.analysis.replay import Replayed
 
     if isinstance(each, Replayed):
-        was, now = each.recorded, each.again or each.recorded
+        was, now = each.recorded, each.now or each.recorded
         return _describe_decision(was, now), _describe_decision(now, was)
-    roots = (f": {root} failed" if root else "" for root in (each.root, each.root_again))
+    roots = (f": {root} failed" if root else "" for root in (each.root, each.root_now))
     was_root, now_root = roots
-    return f"{each.recorded}{was_root}", f"{each.again}{now_root}"
+    return f"{each.recorded}{was_root}", f"{each.now}{now_root}"
 
 
 def _describe_decision(decision: Decision, other: Decision) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from failsoft.runtime.execution.processes import readiness
-from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop
+from failsoft.runtime.execution.processes.readiness import Blocking, OnLoop
 from failsoft.runtime.execution.waiting import run_blocking
 
 Pair = tuple[socket.socket, socket.socket]
@@ -29,19 +29,33 @@ def pair() -> Iterator[Pair]:
         yield ours, theirs
 
 
+def call(waiting: Any, method: str, *args: Any) -> Any:
+    return signalled(waiting, *args) if method == "signalled" else getattr(waiting, method)(*args)
+
+
 @pytest.fixture(params=["loop", "loop without epoll", "blocking"])
 def wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A function that calls a method of one kind of waiting and gives its result."""
     if request.param == "blocking":
-        yield lambda method, *args: run_blocking(getattr(Blocking(), method)(*args))
+        yield lambda method, *args: run_blocking(call(Blocking(), method, *args))
         return
     if request.param == "loop without epoll":
         loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop(__import__("selectors").PollSelector())
         monkeypatch.delattr(select, "epoll")
     else:
         loop = asyncio.new_event_loop()
-    yield lambda method, *args: loop.run_until_complete(getattr(OnLoop(loop), method)(*args))
+    yield lambda method, *args: loop.run_until_complete(call(OnLoop(loop), method, *args))
     loop.close()
+
+
+async def signalled(waiting: Any, delay: float | None) -> None:
+    """Wait for a signal that was given before, or will be given by another OS thread."""
+    signal = waiting.signal()
+    if delay is None:
+        signal.give()
+    else:
+        threading.Timer(delay, signal.give).start()
+    await signal.wait()
 
 
 def soon() -> float:
@@ -77,17 +91,11 @@ def test_ready(wait: Any, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("delay", [None, 0.0, 0.05])
-def test_a_bell_is_noticed_before_and_during_the_wait(wait: Any, delay: float | None) -> None:
-    bell = Bell()
-    if delay is None:
-        bell.ring()
-    else:
-        threading.Timer(delay, bell.ring).start()
-    wait("rung", bell)
-    assert bell.rung
+def test_a_signal_is_noticed_before_and_during_the_wait(wait: Any, delay: float | None) -> None:
+    wait("signalled", delay)
 
 
-def test_a_descriptor_with_a_used_number_is_heard(wait: Any) -> None:
+def test_a_descriptor_with_a_used_number_is_watched(wait: Any) -> None:
     """The number of a closed descriptor comes back for another one."""
     numbers = []
     for _ in range(3):

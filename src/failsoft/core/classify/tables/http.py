@@ -227,17 +227,17 @@ OVERRULED_CODE: dict[str, frozenset[str]] = {
     "unauthenticated": frozenset({"declined"}),  # Stripe: a card that needs its owner's confirmation
 }
 # status -> kinds that a code cannot replace it with: a server that checks permissions has already read the arguments
-UNHEARD: dict[int, frozenset[str]] = {
+NOT_REPLACED_BY: dict[int, frozenset[str]] = {
     401: frozenset({"invalid", "unsupported"}),
     403: frozenset({"invalid", "unsupported"}),
 }
 # Kinds that only say that the other side failed: a status is more specific
-HOLLOW = frozenset({"unknown", "server_error", "disconnected"})
+UNSPECIFIC = frozenset({"unknown", "server_error", "disconnected"})
 # Phrases that weigh less than a status and a FAILED_PRECONDITION that agree: waiting does not repair such a state
 # (see google.rpc.Code)
-PROMISES = frozenset({"come back later", "for the time being"})
+WEAK_PHRASES = frozenset({"come back later", "for the time being"})
 # The kind of a 409 that asks for a retry: another request is in progress (RFC 9110, 15.5.10)
-AT_WORK = frozenset({"unavailable", "overloaded", "busy"})
+IN_PROGRESS = frozenset({"unavailable", "overloaded", "busy"})
 OVERRULED_KIND: dict[str, frozenset[str]] = {
     # gRPC and similar codes, by kind
     "invalid": ANYTHING,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Spot(NamedTuple):
+class TextPattern(NamedTuple):
     """A way in which text states a code."""
 
     hint: str
@@ -28,47 +28,47 @@ _TITLED = (
 )
 _SQL_ERROR = r"\b(?:Operational|Programming|Integrity|Internal|Data|Database|NotSupported)Error"  # PEP 249
 
-SPOTS: tuple[Spot, ...] = (
-    Spot("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
-    Spot(
+TEXT_PATTERNS: tuple[TextPattern, ...] = (
+    TextPattern("<", r"(token '?\"?<|<!doctype html|<!DOCTYPE html|<html)", "page", "a web page where data was due"),
+    TextPattern(
         "text/html",
         r"(?i)(?:mime-? ?type|content[- ]?type|received|returned|got|unexpected)\W{1,4}(text/html)",
         "page",
         "a web page where data was due",
     ),
-    Spot("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
-    Spot("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
-    Spot("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
-    Spot(
+    TextPattern("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
+    TextPattern("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
+    TextPattern("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
+    TextPattern(
         "error(",
         r"\b(?:OS|IO|Connection\w*|BrokenPipe|BlockingIO|Timeout|Permission|File\w+|gai)[Ee]rror\((-?\d{1,3}), ['\"]",
         "errno_number",
         "Python: repr of an OSError",
     ),
-    Spot("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
-    Spot("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
-    Spot("socketexception (", r"\bSocketException \((?:0x[0-9a-fA-F]{8}\): )?(\d{5})\b", "winsock", ".NET"),
-    Spot("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),
-    Spot("error ", r"\bE(?:RROR|rror) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
-    Spot("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
-    Spot("error(", rf"{_SQL_ERROR}\(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient: repr"),
-    Spot("error: (", rf"{_SQL_ERROR}: \(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
-    Spot(" - ", r"\((\d{3}), ['\"][A-Z_]{5,40} - ", "amqp", "pika"),
-    Spot("close(code=", r"\bClose\(code=(\d{4})\b", "websocket", "websockets"),
-    Spot("received", r"\breceived (\d{4}) \(", "websocket", "websockets"),
-    Spot("processerror(", r"\bCalledProcessError\((-?\d{1,3}),", "exit", "subprocess"),
-    Spot("ora-", r"\b(ORA-\d{5})\b", "oracle", "Oracle"),
-    Spot("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
-    Spot("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
-    Spot("errorstatuscode.", r"\bErrorStatusCode\.([A-Z][A-Za-z_]{4,20})\b", "grpc", "S-layers"),
-    Spot(
+    TextPattern("os error", r"\(os error (\d{1,5})\)", "errno_number", "Rust"),
+    TextPattern("winerror", r"\[WinError (\d{1,5})\]", "winsock", "Python on Windows"),
+    TextPattern("socketexception (", r"\bSocketException \((?:0x[0-9a-fA-F]{8}\): )?(\d{5})\b", "winsock", ".NET"),
+    TextPattern("sqlstate", r"(?i:sqlstate)\W{0,3}([0-9A-Z]{5})\b", "sqlstate", "psql, Go pgx, PHP PDO, JDBC"),
+    TextPattern("error ", r"\bE(?:RROR|rror) (\d{4}) ?[(:]", "mysql", "mysql(1), Go"),
+    TextPattern("(", r"^\W{0,3}\(([12345]\d{3}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
+    TextPattern("error(", rf"{_SQL_ERROR}\(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient: repr"),
+    TextPattern("error: (", rf"{_SQL_ERROR}: \(([1-5]\d{{3}}), ['\"]", "mysql", "PyMySQL, mysqlclient"),
+    TextPattern(" - ", r"\((\d{3}), ['\"][A-Z_]{5,40} - ", "amqp", "pika"),
+    TextPattern("close(code=", r"\bClose\(code=(\d{4})\b", "websocket", "websockets"),
+    TextPattern("received", r"\breceived (\d{4}) \(", "websocket", "websockets"),
+    TextPattern("processerror(", r"\bCalledProcessError\((-?\d{1,3}),", "exit", "subprocess"),
+    TextPattern("ora-", r"\b(ORA-\d{5})\b", "oracle", "Oracle"),
+    TextPattern("dpy-", r"\b(DPY-\d{4})\b", "oracle", "python-oracledb"),
+    TextPattern("statuscode.", r"\bStatusCode\.([A-Z_]{5,20})\b", "grpc", "grpcio"),
+    TextPattern("errorstatuscode.", r"\bErrorStatusCode\.([A-Z][A-Za-z_]{4,20})\b", "grpc", "S-layers"),
+    TextPattern(
         "",
         rf"^\W{{0,2}}({_STATUS}|{_TITLED}(?=:|\W?$))(?:\W{{0,2}}$|: |\] )",
         "grpc",
         "a code alone, or before its message",
     ),
     *(
-        Spot(
+        TextPattern(
             word,
             rf"(?i:\b{word}\W{{1,3}})({_STATUS}|{_TITLED}(?=[:,;]|\W?$))(?![\w-]| [A-Z])",
             "grpc",
@@ -76,49 +76,49 @@ SPOTS: tuple[Spot, ...] = (
         )
         for word in ("failed", "error", "status", "code", "codes", "grpc", "with", "returned")
     ),
-    Spot("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
-    Spot(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
-    Spot("-32", r"(?<![\w-])(-32[067]\d\d)\b", "jsonrpc", "JSON-RPC"),
-    Spot("error occurred (", r"error occurred \((\w{3,80})\)", "provider", "botocore"),
-    Spot("db::exception", r"\bCode: (\d{1,4})\. DB::Exception\b", "clickhouse", "ClickHouse"),
-    Spot(
+    TextPattern("code = ", r"\bcode = ([A-Z][A-Za-z]{4,20}) desc\b", "grpc", "Go gRPC"),
+    TextPattern(": ", r"^(?:[\w.]+: )?\d{1,2} ([A-Z_]{5,20}): ", "grpc", "Node.js gRPC"),
+    TextPattern("-32", r"(?<![\w-])(-32[067]\d\d)\b", "jsonrpc", "JSON-RPC"),
+    TextPattern("error occurred (", r"error occurred \((\w{3,80})\)", "provider", "botocore"),
+    TextPattern("db::exception", r"\bCode: (\d{1,4})\. DB::Exception\b", "clickhouse", "ClickHouse"),
+    TextPattern(
         " ",
         r"^((?!SQLITE_|EAI_)(?:[A-Z]{6,30}|[A-Z]{2,30}(?:_[A-Z]{2,30}){1,6}))(?=: | \()",
         "provider",
         "codes before their message",
     ),
-    Spot("kafkaerror{", r"\bKafkaError\{(?:FATAL,)?code=\w+,val=(-?\d{1,3})\b", "kafka", "librdkafka"),
-    Spot(
+    TextPattern("kafkaerror{", r"\bKafkaError\{(?:FATAL,)?code=\w+,val=(-?\d{1,3})\b", "kafka", "librdkafka"),
+    TextPattern(
         "error(", r"\b\w+(?:Error|Exception)\([45]\d\d, '([a-z][a-z_]{5,80})'", "provider", "Elasticsearch, OpenSearch"
     ),
-    Spot("error_", r"\berror_(?:perm|temp)\W{1,3}(\d{3})\b", "ftp", "ftplib"),
-    Spot(
+    TextPattern("error_", r"\berror_(?:perm|temp)\W{1,3}(\d{3})\b", "ftp", "ftplib"),
+    TextPattern(
         " ",
         r"^(?:(?:smtp|ftp)\w*\W{1,3})?(421(?= (?!Misdirected|Client Error))|55[0-6])[ -][A-Za-z0-9]",
         "smtp",
         "RFC 5321, RFC 959: no HTTP status",
     ),
-    Spot("full error: {", r"full error: \{[^\n]{0,600}?'code': (\d{1,5})\b", "mongodb", "PyMongo"),
-    Spot("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
-    Spot(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
-    Spot("5.", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
-    Spot("4.", r"\b([45]\d\d)(?:[ -]|, b?['\"])4\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
-    Spot("5.", r"\b([45]\d\d)(?:[ -]|, b?['\"])5\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
-    Spot(", b", r"\(([45]\d\d), b['\"]", "smtp", "smtplib"),
-    Spot("curl", r"\b[Cc](?:url|URL):?(?: error)? \(?(\d{1,2})\b(?![.\d])", "curl", "curl(1), git, PHP"),
-    Spot(
+    TextPattern("full error: {", r"full error: \{[^\n]{0,600}?'code': (\d{1,5})\b", "mongodb", "PyMongo"),
+    TextPattern("neo.", r"\b(Neo\.[A-Z]\w+\.\w+\.\w+)", "provider", "Neo4j"),
+    TextPattern(" ", r"^(?:[\w. ]{0,40}: )?([A-Z]{3,12}) [A-Za-z0-9@']", "redis", "Redis error prefixes"),
+    TextPattern("5.", r"\b[45]\d\d(?:[ -]|, b?['\"])(5\.\d{1,2}\.\d{1,3})\b", "enhanced", "RFC 3463"),
+    TextPattern("4.", r"\b([45]\d\d)(?:[ -]|, b?['\"])4\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
+    TextPattern("5.", r"\b([45]\d\d)(?:[ -]|, b?['\"])5\.\d{1,2}\.\d{1,3}\b", "smtp", "SMTP replies"),
+    TextPattern(", b", r"\(([45]\d\d), b['\"]", "smtp", "smtplib"),
+    TextPattern("curl", r"\b[Cc](?:url|URL):?(?: error)? \(?(\d{1,2})\b(?![.\d])", "curl", "curl(1), git, PHP"),
+    TextPattern(
         "curl ",
         r"\bcurl [^\n]{0,300}\bexit (?:status|code) (\d{1,2})\b|\bexit(?:ed)? (?:with )?(?:status|code) (\d{1,2}): curl ",
         "curl",
         "curl(1): as whoever ran it tells",
     ),
-    Spot(
+    TextPattern(
         "exit",
         r"\bexit(?:ed)?(?: with)?(?: non-zero)?(?: exit)?(?: status| code)?[ :=]{1,2}(-?\d{1,3})\b",
         "exit",
         "shells",
     ),
-    Spot(
+    TextPattern(
         "'",
         r"^('[^' ]{1,60}(?: [^' ]{1,60}){0,2}')$",
         "key",

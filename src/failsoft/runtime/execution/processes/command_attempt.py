@@ -218,7 +218,7 @@ async def _attend(
                 if frame.kind == wire.READY:
                     process.greet(frame)
                     begun()
-                    process.let_go()
+                    process.execute_program()
                     started = now
                     time_limit.begin(now, timeout, activity)
                 else:

@@ -32,11 +32,11 @@ from failsoft.runtime.execution.clock import outside_finished, outside_started
 from failsoft.runtime.execution.processes import command_attempt as commands
 from failsoft.runtime.execution.processes import worker as this_process
 from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, Supervisor
-from failsoft.runtime.execution.processes.readiness import Bell, Blocking, OnLoop, Waiting
+from failsoft.runtime.execution.processes.readiness import Blocking, OnLoop, Waiting
 from failsoft.runtime.execution.processes.reply import Reply
 from failsoft.runtime.execution.processes.target import Target
 from failsoft.runtime.execution.processes.worker_attempt import call
-from failsoft.runtime.execution.waiting import run_blocking
+from failsoft.runtime.execution.waiting import Signal, run_blocking
 from failsoft.runtime.progress import Activity
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is ended
@@ -62,15 +62,16 @@ class Counts(NamedTuple):
 class _WaitingCaller:
     """A call that waits for a worker. Used with the lock of the workers held."""
 
-    __slots__ = ("bell", "process")
+    __slots__ = ("answered", "process", "signal")
 
-    def __init__(self) -> None:
-        self.bell = Bell()
-        self.process: Process | None = None
+    def __init__(self, signal: Signal) -> None:
+        self.signal = signal
+        self.answered = False
+        self.process: Process | None = None  # None: the pool was closed
 
     def give(self, process: Process | None) -> None:
-        self.process = process
-        self.bell.ring()
+        self.process, self.answered = process, True
+        self.signal.give()
 
 
 class Workers:
@@ -236,16 +237,16 @@ class Workers:
                 return self._idle.pop()
             if len(self._workers) < self._limit:
                 return self._start_worker()
-            place = _WaitingCaller()
+            place = _WaitingCaller(waiting.signal())
             self._waiting.append(place)
-        return await self._wait_in_line(waiting, place)
+        return await self._wait_in_line(place)
 
-    async def _wait_in_line(self, waiting: Waiting, place: _WaitingCaller) -> Process | None:
+    async def _wait_in_line(self, place: _WaitingCaller) -> Process | None:
         try:
-            await waiting.rung(place.bell)
+            await place.signal.wait()
         except BaseException:
             with self._lock:
-                if place.bell.rung:
+                if place.answered:
                     process = place.process  # assigned at the moment when the caller was cancelled
                 else:
                     process = None

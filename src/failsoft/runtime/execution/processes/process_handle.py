@@ -191,7 +191,7 @@ class Process:
             self.modules.add(module)
         return problem
 
-    def let_go(self) -> None:
+    def execute_program(self) -> None:
         """Let the process execute its program."""
         with contextlib.suppress(OSError):  # it has died, which is noticed elsewhere
             self.sock.send(wire.GO)

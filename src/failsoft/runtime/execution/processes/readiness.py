@@ -13,13 +13,14 @@ separate epoll per loop that stays registered needs one microsecond.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import select
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Protocol
+
+from failsoft.runtime.execution.waiting import BlockingSignal, LoopSignal, Signal
 
 
 class Waiting(Protocol):
@@ -31,39 +32,16 @@ class Waiting(Protocol):
     async def ready(self, reads: Sequence[int], writes: Sequence[int], until: float | None) -> bool:
         """Wait until one of the descriptors is ready; False if ``until`` comes first."""
 
-    async def rung(self, bell: Bell) -> None:
-        """Wait until another call rings."""
-
-
-class Bell:
-    """Wakes one waiting call, once, from any OS thread.
-
-    Not a ``concurrent.futures.Future``: an interrupt could leave the lock of its Condition held, and block the caller.
-    """
-
-    __slots__ = ("_silence", "rung", "wake")
-
-    def __init__(self) -> None:
-        self._silence = threading.Lock()
-        self._silence.acquire()
-        self.rung = False
-        self.wake: Callable[[], None] | None = None  # for a caller that does not block
-
-    def ring(self) -> None:
-        self.rung = True  # set before ``wake`` is read: the waiting side uses the opposite order
-        self._silence.release()
-        if self.wake is not None:
-            self.wake()
-
-    def wait(self) -> None:
-        """Block the OS thread until it rings."""
-        self._silence.acquire()
+    @property
+    def signal(self) -> Callable[[], Signal]:
+        """Makes a signal that this caller can wait for."""
 
 
 class OnLoop:
     """Waits without blocking the event loop, and without a thread."""
 
     __slots__ = ("_loop",)
+    signal = LoopSignal
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -71,14 +49,14 @@ class OnLoop:
     async def readable(self, fd: int, until: float | None) -> bool:
         if not hasattr(select, "epoll"):
             return await self.ready((fd,), (), until)
-        ears = _loop_readiness.get(self._loop) or _grow(self._loop)
+        readiness = _loop_readiness.get(self._loop) or _add_readiness(self._loop)
         waiter: asyncio.Future[bool] = self._loop.create_future()
-        timer = None if until is None else self._alarm(until, waiter)
-        ears.listen(fd, waiter)
+        timer = None if until is None else self._set_timer(until, waiter)
+        readiness.listen(fd, waiter)
         try:
             return await waiter
         finally:
-            ears.waiters.pop(fd, None)
+            readiness.waiters.pop(fd, None)
             if timer is not None:
                 timer.cancel()
 
@@ -89,7 +67,7 @@ class OnLoop:
             loop.add_reader(fd, _resolve, waiter, True)
         for fd in writes:
             loop.add_writer(fd, _resolve, waiter, True)
-        timer = None if until is None else self._alarm(until, waiter)
+        timer = None if until is None else self._set_timer(until, waiter)
         try:
             return await waiter
         finally:
@@ -100,19 +78,7 @@ class OnLoop:
             for fd in writes:
                 loop.remove_writer(fd)
 
-    async def rung(self, bell: Bell) -> None:
-        loop = self._loop
-        waiter: asyncio.Future[bool] = loop.create_future()
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has been closed
-                loop.call_soon_threadsafe(_resolve, waiter, True)
-
-        bell.wake = wake
-        if not bell.rung:
-            await waiter
-
-    def _alarm(self, until: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
+    def _set_timer(self, until: float, waiter: asyncio.Future[bool]) -> asyncio.TimerHandle | threading.Timer:
         loop, delay = self._loop, max(0.0, until - time.monotonic())
         if not hasattr(loop, "failsoft_outside"):
             return loop.call_later(delay, _resolve, waiter, False)
@@ -135,7 +101,7 @@ class LoopReadiness:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._epoll = select.epoll()
         self.waiters: dict[int, asyncio.Future[bool]] = {}
-        loop.add_reader(self._epoll.fileno(), self._hear)
+        loop.add_reader(self._epoll.fileno(), self._wake_ready)
 
     def listen(self, fd: int, waiter: asyncio.Future[bool]) -> None:
         self.waiters[fd] = waiter
@@ -144,7 +110,7 @@ class LoopReadiness:
         except FileNotFoundError:  # not registered; the kernel drops a descriptor that is closed
             self._epoll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
 
-    def _hear(self) -> None:
+    def _wake_ready(self) -> None:
         for fd, _ in self._epoll.poll(0):
             waiter = self.waiters.get(fd)
             if waiter is not None:
@@ -154,18 +120,19 @@ class LoopReadiness:
 _loop_readiness: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopReadiness] = weakref.WeakKeyDictionary()
 
 
-def _grow(loop: asyncio.AbstractEventLoop) -> LoopReadiness:
+def _add_readiness(loop: asyncio.AbstractEventLoop) -> LoopReadiness:
     for known in list(_loop_readiness):
         if known.is_closed():
             del _loop_readiness[known]
-    _loop_readiness[loop] = ears = LoopReadiness(loop)
-    return ears
+    _loop_readiness[loop] = readiness = LoopReadiness(loop)
+    return readiness
 
 
 class Blocking:
     """Waits by blocking the thread."""
 
     __slots__ = ()
+    signal = BlockingSignal
 
     async def readable(self, fd: int, until: float | None) -> bool:
         return await self.ready((fd,), (), until)
@@ -177,6 +144,3 @@ class Blocking:
         for fd in writes:
             poll.register(fd, select.POLLOUT)
         return bool(poll.poll(None if until is None else max(0.0, (until - time.monotonic()) * 1000)))
-
-    async def rung(self, bell: Bell) -> None:
-        bell.wait()

@@ -91,7 +91,7 @@ class Supervisor:
         signal.set_wakeup_fd(self.wakes.fileno(), warn_on_full_buffer=False)
         # The kernel sends SIGHUP when the thread that started the supervisor has ended, perhaps with its process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-            signal.signal(number, _heard)
+            signal.signal(number, _ignore_signal)
         self.pid = os.getpid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -144,14 +144,14 @@ class Supervisor:
                 os.close(fd)
             return
         if pid == 0:
-            self._become(_run_worker if what == "worker" else _run_command, sock, fds[1:], options)
+            self._run_child(_run_worker if what == "worker" else _run_command, sock, fds[1:], options)
         for fd in fds[1:4]:
             os.close(fd)
         child = Child(pid, sock, 0 if what == "worker" else GRACE, fds[4:])
         self.children[pid] = self.tied[sock.fileno()] = child
         self.poll.register(sock, 0)  # 0: a closed socket is always reported
 
-    def _become(
+    def _run_child(
         self, run: Callable[[socket.socket, list[int], Any], None], sock: socket.socket, fds: list[int], options: Any
     ) -> NoReturn:
         """Run in the forked child: drop everything that belongs to the supervisor, then run the worker or program."""
@@ -250,7 +250,7 @@ class Supervisor:
                 self.wake.recv(4096)
 
 
-def _heard(number: int, frame: object) -> None:
+def _ignore_signal(number: int, frame: object) -> None:
     """Handle a signal whose only purpose is to wake the loop."""
 
 
@@ -266,9 +266,9 @@ def _children() -> list[int]:
 def _run_worker(sock: socket.socket, _fds: list[int], options: Any) -> None:
     # A handler instead of SIG_IGN: programs that the tool starts must have the default action
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _heard)
+        signal.signal(number, _ignore_signal)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_listen_again)
+    os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_restore_signals)
     worker.serve(sock, *options)
 
 
@@ -288,10 +288,10 @@ def _release_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(threading.get_ident(), ()))
 
 
-def _listen_again() -> None:
+def _restore_signals() -> None:
     """Let signals end processes that a tool forks: ``multiprocessing`` ends its pools by signals, and waits for them."""
     for number, default in _DEFAULTS.items():
-        if signal.getsignal(number) is _heard:
+        if signal.getsignal(number) is _ignore_signal:
             signal.signal(number, default)
     _release_signals()
 

@@ -81,11 +81,11 @@ async def call(
                 process.let_report(number, activity)
                 reply = await _converse(workers, waiting, process, target, request, number, timeout, options, activity)
         except ProcessGone as ended:
-            reply = _mourn(workers, process, target, ended)
+            reply = _reply_of_dead_worker(workers, process, target, ended)
             if reply is None:
                 continue
         except OutOfStep as confused:
-            reply = _dismiss(workers, process, target, confused)
+            reply = _end_untrusted_worker(workers, process, target, confused)
             if reply is None:
                 continue
         except BaseException:
@@ -165,7 +165,7 @@ async def _converse(
     return Reply(kind, value, error, pid, False, started, took)
 
 
-def _mourn(workers: Workers, process: Process, target: Target, ended: ProcessGone) -> Reply | None:
+def _reply_of_dead_worker(workers: Workers, process: Process, target: Target, ended: ProcessGone) -> Reply | None:
     """Return the reply of a worker that has died; None if it had not read the call, so that another may run it."""
     pid, started = process.pid, process.started
     took = 0.0 if started is None else time.monotonic() - started
@@ -182,7 +182,7 @@ def _mourn(workers: Workers, process: Process, target: Target, ended: ProcessGon
     return Reply("crashed", None, error, pid, False, started, took)
 
 
-def _dismiss(workers: Workers, process: Process, target: Target, confused: OutOfStep) -> Reply | None:
+def _end_untrusted_worker(workers: Workers, process: Process, target: Target, confused: OutOfStep) -> Reply | None:
     """End a worker that cannot be trusted. None if it had not been called, so that another may run the call."""
     pid, started = process.pid, process.started
     workers.drop(process, "killed")
