@@ -141,7 +141,6 @@ def test_protocols_of_the_runtime_are_narrow() -> None:
 MOST_POSITIONAL = 5  # parameters: who needs more lacks an object
 RECORD = "makes a record: its parameters are the fields, and most callers name them"
 FAST = "on the path of every call: an object or keywords would cost more than what it does"
-PROCESS = "the parts of one isolated attempt, in the same order from the call down to the process"
 WIDE = {  # functions with more positional parameters, and why
     "Outcome.__init__": RECORD,
     "Run.__init__": RECORD,
@@ -160,21 +159,8 @@ WIDE = {  # functions with more positional parameters, and why
     "blocked_loop_result": FAST,
     "report_to_breaker": FAST,
     "describe_retry": "the fields of the pipeline's step, in their order",
-    "Waiting.run_process": PROCESS,
-    "Waiting.run_command": PROCESS,
-    "Blocking.run_process": PROCESS,
-    "Blocking.run_command": PROCESS,
-    "OnLoop.run_process": PROCESS,
-    "OnLoop.run_command": PROCESS,
-    "run": PROCESS,
-    "_attend": PROCESS,
-    "call": PROCESS,
-    "_converse": PROCESS,
-    "_run": PROCESS,
     "pack_answer": "the fields of a frame, in their order",
     "_fault": RECORD,
-    "send": "the parts of a request, in their order",
-    "send_async": "the parts of a request, in their order",
     "ErrorDesk._find_fallbacks": "the parts of one reported error, which only its caller has",
 }
 

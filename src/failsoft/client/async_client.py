@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from failsoft.client import answers, requests
-from failsoft.client.connection import find_token, http_options, read_address, read_timeout, send_async
+from failsoft.client.connection import Request, find_token, http_options, read_address, read_timeout, send_async
 from failsoft.client.event_stream import EventMessages, stream_headers
-from failsoft.client.requests import Advice, Asked, Circuit, EscalationState, Status, Verdict
+from failsoft.client.requests import Advice, Circuit, EscalationState, Status, Verdict
 
 if TYPE_CHECKING:
     import httpx
@@ -50,10 +50,8 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _send(self, asked: Asked) -> dict[str, Any]:
-        answer: dict[str, Any] = await send_async(
-            self._http, asked.method, asked.path, asked.body, asked.query, self._timeout
-        )
+    async def _send(self, request: Request) -> dict[str, Any]:
+        answer: dict[str, Any] = await send_async(self._http, request, self._timeout)
         return answer
 
     async def follow_events(self, *, after: int | None = None, **filters: Any) -> AsyncIterator[dict[str, Any]]:
@@ -61,11 +59,15 @@ class AsyncClient:
 
         Raises ``DaemonUnavailable`` when the daemon ends the stream or drops a client that is too slow.
         """
-        asked = requests.get("events", **filters)
+        request = requests.get("events", **filters)
         messages = EventMessages(self.address.host)
         with messages.errors():
             async with self._http.stream(
-                "GET", asked.path, params=dict(asked.query or {}), headers=stream_headers(after), timeout=self._timeout
+                "GET",
+                request.path,
+                params=dict(request.query or {}),
+                headers=stream_headers(after),
+                timeout=self._timeout,
             ) as answer:
                 if answer.status_code != 200:
                     messages.refuse(answer.status_code, await answer.aread())
@@ -165,8 +167,8 @@ class AsyncClient:
         tenant: str | None = None,
     ) -> list[dict[str, Any]]:
         """List the escalations that an operator must know about."""
-        asked = requests.get("escalations", state=state, tool=tool, tenant=tenant)
-        return answers.read_list(await self._send(asked), "escalations")
+        request = requests.get("escalations", state=state, tool=tool, tenant=tenant)
+        return answers.read_list(await self._send(request), "escalations")
 
     async def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:
         """Acknowledge an escalation; it is reopened when the same failure happens again."""

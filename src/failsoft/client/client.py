@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, ca
 
 from failsoft.client import requests
 from failsoft.client.async_client import AsyncClient
-from failsoft.client.connection import find_token, http_options, read_address, read_timeout, send
+from failsoft.client.connection import Request, find_token, http_options, read_address, read_timeout, send
 from failsoft.client.deadlines import limit_requests
 from failsoft.client.event_stream import EventMessages, stream_headers
-from failsoft.client.requests import Asked
 
 if TYPE_CHECKING:
     import httpx
@@ -70,21 +69,25 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _send(self, asked: Asked) -> Any:
+    async def _send(self, request: Request) -> Any:
         """Send a request without suspending: the routes of ``AsyncClient`` await this."""
-        return send(self._http, asked.method, asked.path, asked.body, asked.query, self._timeout)
+        return send(self._http, request, self._timeout)
 
     def follow_events(self, *, after: int | None = None, **filters: Any) -> Iterator[dict[str, Any]]:
         """Yield events as they come, without end. The ``id`` of each is the position to resume ``after``.
 
         Raises ``DaemonUnavailable`` when the daemon ends the stream or drops a client that is too slow.
         """
-        asked = requests.get("events", **filters)
+        request = requests.get("events", **filters)
         messages = EventMessages(self.address.host)
         with (
             messages.errors(),
             self._http.stream(
-                "GET", asked.path, params=dict(asked.query or {}), headers=stream_headers(after), timeout=self._timeout
+                "GET",
+                request.path,
+                params=dict(request.query or {}),
+                headers=stream_headers(after),
+                timeout=self._timeout,
             ) as answer,
         ):
             if answer.status_code != 200:

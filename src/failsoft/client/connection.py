@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from failsoft.client.deadlines import within
@@ -49,6 +49,15 @@ class DaemonError(FailsoftError):
 
 class DaemonUnavailable(DaemonError):
     """The daemon could not be reached, or did not answer in time."""
+
+
+class Request(NamedTuple):
+    """One request."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, Any] | None = None
 
 
 class Address(NamedTuple):
@@ -179,41 +188,35 @@ class _Body:
             raise DaemonError("the answer is too large")
 
 
-def _arguments(body: Mapping[str, Any] | None, query: Mapping[str, Any] | None, timeout: float) -> dict[str, Any]:
-    content = None if body is None else json.dumps(body, allow_nan=False).encode()
-    headers = {} if body is None else {"content-type": "application/json"}
-    return {"content": content, "params": dict(query or {}), "headers": headers, "timeout": timeout}
+def _arguments(request: Request, timeout: float) -> dict[str, Any]:
+    content = None if request.body is None else json.dumps(request.body, allow_nan=False).encode()
+    headers = {} if request.body is None else {"content-type": "application/json"}
+    params = dict(request.query or {})
+    return {
+        "method": request.method,
+        "url": request.path,
+        "content": content,
+        "params": params,
+        "headers": headers,
+        "timeout": timeout,
+    }
 
 
-def send(
-    client: httpx.Client,
-    method: str,
-    path: str,
-    body: Mapping[str, Any] | None,
-    query: Mapping[str, Any] | None,
-    timeout: float,
-) -> Any:
+def send(client: httpx.Client, request: Request, timeout: float) -> Any:
     """Send a request and return the JSON answer, all of it within ``timeout`` seconds."""
     read = _Body(timeout)
-    with translate(), within(timeout), client.stream(method, path, **_arguments(body, query, timeout)) as answer:
+    with translate(), within(timeout), client.stream(**_arguments(request, timeout)) as answer:
         for part in answer.iter_raw():
             read.add(part)
         return read_answer(answer.status_code, b"".join(read.parts))
 
 
-async def send_async(
-    client: httpx.AsyncClient,
-    method: str,
-    path: str,
-    body: Mapping[str, Any] | None,
-    query: Mapping[str, Any] | None,
-    limit: float,
-) -> Any:
+async def send_async(client: httpx.AsyncClient, request: Request, limit: float) -> Any:
     """``send`` for an event loop; ``limit`` is its timeout."""
     read = _Body(limit)
     with translate():
         try:
-            async with asyncio.timeout(limit), client.stream(method, path, **_arguments(body, query, limit)) as answer:
+            async with asyncio.timeout(limit), client.stream(**_arguments(request, limit)) as answer:
                 async for part in answer.aiter_raw():
                     read.add(part)
                 return read_answer(answer.status_code, b"".join(read.parts))

@@ -23,7 +23,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from failsoft.client.connection import DaemonError, DaemonUnavailable, find_token, http_options, read_address, send
+from failsoft.client.connection import (
+    DaemonError,
+    DaemonUnavailable,
+    Request,
+    find_token,
+    http_options,
+    read_address,
+    send,
+)
 from failsoft.client.deadlines import limit_requests
 from failsoft.core.model.json_values import plain
 from failsoft.observe.events import Event
@@ -126,7 +134,7 @@ class EventReporter:
             weakref.finalize(self, self._client.close)
         dropped = self.dropped
         body = {"source": self.source, "events": part, "dropped": dropped - self._reported}
-        send(self._client, "POST", "/v1/events", body, None, TIMEOUT)
+        send(self._client, Request("POST", "/v1/events", body), TIMEOUT)
         self._reported = dropped
 
     def _postpone(self, error: DaemonUnavailable) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.client.connection import (
     DaemonError,
     DaemonUnavailable,
+    Request,
     find_token,
     http_options,
     read_address,
@@ -128,7 +129,7 @@ class RemoteHandler:
 
 
 def _post(client: httpx.Client, report: ErrorReport, timeout: float) -> Any:
-    return send(client, "POST", "/v1/errors", {"report": plain(report.to_dict())}, None, timeout)
+    return send(client, Request("POST", "/v1/errors", {"report": plain(report.to_dict())}), timeout)
 
 
 def _read_decision(answer: object, host: str) -> Decision:

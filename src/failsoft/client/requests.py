@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, cast
 from urllib.parse import quote
 
-from failsoft.client.connection import DaemonError
+from failsoft.client.connection import DaemonError, Request
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Decision
@@ -53,36 +53,27 @@ class Advice(NamedTuple):
     retry_count: int
 
 
-class Asked(NamedTuple):
-    """One request."""
-
-    method: Literal["GET", "POST", "DELETE"]
-    path: str
-    body: Mapping[str, Any] | None = None
-    query: Mapping[str, Any] | None = None
-
-
 def path_of(*parts: str) -> str:
     """Return the path of a resource; its first part is a word, the others are ids and words."""
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def get(*parts: str, **query: object) -> Asked:
+def get(*parts: str, **query: object) -> Request:
     """Ask for a resource."""
-    return Asked("GET", path_of(*parts), None, _given(query))
+    return Request("GET", path_of(*parts), None, _given(query))
 
 
-def post(*parts: str, **body: object) -> Asked:
+def post(*parts: str, **body: object) -> Request:
     """Send a JSON body. Fields that are None are left out."""
-    return Asked("POST", path_of(*parts), plain(_given(body)))
+    return Request("POST", path_of(*parts), plain(_given(body)))
 
 
-def delete(*parts: str, **query: object) -> Asked:
+def delete(*parts: str, **query: object) -> Request:
     """Delete or cancel a resource."""
-    return Asked("DELETE", path_of(*parts), None, _given(query))
+    return Request("DELETE", path_of(*parts), None, _given(query))
 
 
-def for_tenant(asked: Asked, tenant: str | None) -> Asked:
+def for_tenant(asked: Request, tenant: str | None) -> Request:
     """Make a request about what belongs to a tenant."""
     return asked._replace(query=_given({"tenant": tenant}))
 
@@ -91,16 +82,16 @@ def _given(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def report_of(report: ErrorReport) -> Asked:
+def report_of(report: ErrorReport) -> Request:
     """Ask for a decision about a complete report."""
     if not isinstance(report, ErrorReport):
         raise TypeError(f"expected an ErrorReport, got {type(report).__name__}: report_error(tool, error) takes less")
-    return Asked("POST", "/v1/errors", {"report": plain(report.to_dict())})
+    return Request("POST", "/v1/errors", {"report": plain(report.to_dict())})
 
 
-def events_of(source: str, events: Sequence[Mapping[str, Any]], dropped: int) -> Asked:
+def events_of(source: str, events: Sequence[Mapping[str, Any]], dropped: int) -> Request:
     """Send a batch of events."""
-    return Asked("POST", "/v1/events", {"source": source, "events": plain(list(events)), "dropped": dropped})
+    return Request("POST", "/v1/events", {"source": source, "events": plain(list(events)), "dropped": dropped})
 
 
 def error_details(error: str | BaseException | Mapping[str, Any]) -> object:

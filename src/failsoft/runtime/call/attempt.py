@@ -27,12 +27,9 @@ from failsoft.runtime.progress import ACTIVITY, Activity
 from failsoft.runtime.scope import reset_variable
 
 if TYPE_CHECKING:
-    from failsoft.core.model.entrypoint import Command
-    from failsoft.core.model.options import Isolation
     from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.processes.reply import Reply
-    from failsoft.runtime.execution.processes.target import Target
     from failsoft.runtime.tools.tool import Tool
 
 
@@ -42,13 +39,11 @@ class Waiting(Protocol):
     @property
     def signal(self) -> Callable[[], Signal]: ...
     async def run_process(
-        self, workers: Workers, target: Target, args: tuple[Any, ...], arguments: Mapping[str, Any],
-        limit: float | None, options: Isolation, begun: Callable[[], None], activity: Activity | None,
-    ) -> Reply: ...  # fmt: skip
+        self, workers: Workers, call: Call, invoke: Invoke, arguments: Mapping[str, Any]
+    ) -> Reply: ...
     async def run_command(
-        self, workers: Workers, command: Command, arguments: Mapping[str, Any], limit: float | None,
-        begun: Callable[[], None], activity: Activity | None,
-    ) -> Reply: ...  # fmt: skip
+        self, workers: Workers, call: Call, invoke: Invoke, arguments: Mapping[str, Any]
+    ) -> Reply: ...
     async def run_function(self, rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult: ...
 
 
@@ -131,16 +126,9 @@ async def _run_watched(call: Call, activity: Activity, running: Coroutine[Any, A
 
 async def _run_in_process(rt: AttemptServices, waiting: Waiting, call: Call, invoke: Invoke) -> AttemptResult:
     tool, timeout = invoke
-    limit = None if math.isinf(timeout) else timeout
+    run = waiting.run_process if tool.command is None else waiting.run_command
     arguments, workers = call.arguments(rt.time, tool), rt.places.workers
     call.waiting = True  # for a worker process that is ready
-    if tool.command is not None:
-        reply = await waiting.run_command(workers, tool.command, arguments, limit, call.begin, call.activity)
-    else:
-        assert tool.target is not None
-        options = tool.options.isolation
-        reply = await waiting.run_process(
-            workers, tool.target, call.args, arguments, limit, options, call.begin, call.activity
-        )
+    reply = await run(workers, call, invoke, arguments)
     call.begin()  # otherwise the call would never count as begun
     return process_result(rt, call, reply, timeout, "process" if tool.command is None else "command")

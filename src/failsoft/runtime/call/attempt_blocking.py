@@ -18,12 +18,9 @@ from failsoft.runtime.call.tool_body import run_inline
 from failsoft.runtime.execution.waiting import BlockingSignal
 
 if TYPE_CHECKING:
-    from failsoft.core.model.entrypoint import Command
-    from failsoft.core.model.options import Isolation
     from failsoft.runtime.call.ports import AttemptServices
     from failsoft.runtime.execution.processes.pool import Workers
     from failsoft.runtime.execution.processes.reply import Reply
-    from failsoft.runtime.execution.processes.target import Target
     from failsoft.runtime.progress import Activity
     from failsoft.runtime.tools.tool import Tool
 
@@ -37,19 +34,25 @@ class Blocking:
 
     signal = BlockingSignal
 
-    async def run_process(
-        self, workers: Workers, target: Target, args: tuple[Any, ...], arguments: Mapping[str, Any],
-        limit: float | None, options: Isolation, begun: Callable[[], None], activity: Activity | None,
-    ) -> Reply:  # fmt: skip
+    async def run_process(self, workers: Workers, call: Call, invoke: Invoke, arguments: Mapping[str, Any]) -> Reply:
+        target, options = invoke.tool.target, invoke.tool.options.isolation
+        assert target is not None
         return workers.run_blocking(
-            target, args, arguments, timeout=limit, options=options, begun=begun, activity=activity
+            target,
+            call.args,
+            arguments,
+            timeout=invoke.limit,
+            options=options,
+            begun=call.begin,
+            activity=call.activity,
         )
 
-    async def run_command(
-        self, workers: Workers, command: Command, arguments: Mapping[str, Any], limit: float | None,
-        begun: Callable[[], None], activity: Activity | None,
-    ) -> Reply:  # fmt: skip
-        return workers.run_command_blocking(command, arguments, timeout=limit, begun=begun, activity=activity)
+    async def run_command(self, workers: Workers, call: Call, invoke: Invoke, arguments: Mapping[str, Any]) -> Reply:
+        command = invoke.tool.command
+        assert command is not None
+        return workers.run_command_blocking(
+            command, arguments, timeout=invoke.limit, begun=call.begin, activity=call.activity
+        )
 
     async def run_function(self, rt: AttemptServices, call: Call, invoke: Invoke) -> AttemptResult:
         return run_function(rt, call, *invoke)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -368,6 +369,11 @@ class Invoke(NamedTuple):
 
     tool: Tool
     timeout: float  # seconds; infinity: none
+
+    @property
+    def limit(self) -> float | None:
+        """The timeout; None if there is none."""
+        return None if math.isinf(self.timeout) else self.timeout
 
 
 NO_NOTES: Mapping[str, Any] = {}

@@ -21,8 +21,8 @@ import os
 import pickle
 import re
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from failsoft.core.classify.exit_status import judge_exit
 from failsoft.core.classify.kinds import KINDS
@@ -35,6 +35,7 @@ from failsoft.runtime.execution.processes import wire
 from failsoft.runtime.execution.processes.process_handle import EndedBy, Process, ProcessGone
 from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.reply import CommandError, Reply
+from failsoft.runtime.execution.processes.timing import Timing
 from failsoft.runtime.progress import Activity, next_deadline, report_progress
 
 ENVIRONMENT: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -135,12 +136,12 @@ class _TimeLimit:
         self._cap: float | None = start_until
         self._activity: Activity | None = None
 
-    def begin(self, now: float, timeout: float | None, activity: Activity | None) -> None:
+    def begin(self, now: float, timing: Timing) -> None:
         """Start the time limits: the program begins."""
-        self._cap = None if timeout is None else now + timeout
-        self._activity = activity
-        if activity is not None:
-            activity.begin(now)
+        self._cap = None if timing.timeout is None else now + timing.timeout
+        self._activity = timing.activity
+        if self._activity is not None:
+            self._activity.begin(now)
 
     def note_output(self, now: float, streams: Streams) -> None:
         """Note progress if the program has written something."""
@@ -160,15 +161,15 @@ class _TimeLimit:
         return True
 
 
-async def run(
-    workers: Commands,
-    waiting: Waiting,
-    command: Command,
-    args: Mapping[str, Any],
-    timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
-    begun: Callable[[], None],
-    activity: Activity | None = None,
-) -> Reply:
+class _Program(NamedTuple):
+    """A program that was started."""
+
+    command: Command
+    process: Process
+    streams: Streams
+
+
+async def run(workers: Commands, waiting: Waiting, command: Command, args: Mapping[str, Any], timing: Timing) -> Reply:
     """Run ``command`` with ``args`` and return its reply."""
     try:
         given = _encode(args)
@@ -183,7 +184,7 @@ async def run(
         if process is None:
             return Reply("cancelled")
         streams.hand_over()
-        reply = await _attend(workers, waiting, process, command, streams, timeout, begun, activity)
+        reply = await _attend(workers, waiting, _Program(command, process, streams), timing)
     except BaseException:
         if process is not None:
             workers.drop(process, "killed")
@@ -194,17 +195,9 @@ async def run(
     return reply
 
 
-async def _attend(
-    workers: Commands,
-    waiting: Waiting,
-    process: Process,
-    command: Command,
-    streams: Streams,
-    timeout: float | None,  # noqa: ASYNC109
-    begun: Callable[[], None],
-    activity: Activity | None,
-) -> Reply:
+async def _attend(workers: Commands, waiting: Waiting, started_program: _Program, timing: Timing) -> Reply:
     """Move data until the program ends or its deadline passes."""
+    command, process, streams = started_program
     program = command.argv[0]
     started = failed = None
     time_limit = _TimeLimit(time.monotonic() + workers.start_timeout)
@@ -217,10 +210,10 @@ async def _attend(
             while frame is not None:
                 if frame.kind == wire.READY:
                     process.greet(frame)
-                    begun()
+                    timing.begun()
                     process.execute_program()
                     started = now
-                    time_limit.begin(now, timeout, activity)
+                    time_limit.begin(now, timing)
                 else:
                     failed = pickle.loads(frame.content)  # noqa: S301 - written by our code, before the program starts
                 frame = process.buffered()

@@ -35,16 +35,13 @@ from failsoft.runtime.execution.processes.process_handle import EndedBy, Process
 from failsoft.runtime.execution.processes.readiness import Blocking, OnLoop, Waiting
 from failsoft.runtime.execution.processes.reply import Reply
 from failsoft.runtime.execution.processes.target import Target
-from failsoft.runtime.execution.processes.worker_attempt import call
+from failsoft.runtime.execution.processes.timing import Timing, ignore
+from failsoft.runtime.execution.processes.worker_attempt import WorkerCall, call
 from failsoft.runtime.execution.waiting import Signal, run_blocking
 from failsoft.runtime.progress import Activity
 
 IDLE_SECONDS: Final = 60.0  # after which a worker beyond the spare ones is ended
 _DEFAULT: Final = Isolation(kind="process")
-
-
-def _ignore() -> None:
-    """Do nothing: the caller does not need to know when the tool begins."""
 
 
 class Counts(NamedTuple):
@@ -109,15 +106,15 @@ class Workers:
         *,
         timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
         options: Isolation = _DEFAULT,
-        begun: Callable[[], None] = _ignore,
+        begun: Callable[[], None] = ignore,
         activity: Activity | None = None,
     ) -> Reply:
         """Run one attempt of a tool in a worker; call ``begun`` when its time begins. Cancelling kills the worker."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            workers = self._for(options)
-            return await call(workers, OnLoop(loop), target, args, kwargs, timeout, options, begun, activity)
+            wanted = WorkerCall(target, args, kwargs, options)
+            return await call(self._for(options), OnLoop(loop), wanted, Timing(timeout, begun, activity))
         finally:
             outside_finished(loop)
 
@@ -129,13 +126,12 @@ class Workers:
         *,
         timeout: float | None,
         options: Isolation = _DEFAULT,
-        begun: Callable[[], None] = _ignore,
+        begun: Callable[[], None] = ignore,
         activity: Activity | None = None,
     ) -> Reply:
         """Like ``run``, for callers without an event loop."""
-        return run_blocking(
-            call(self._for(options), Blocking(), target, args, kwargs, timeout, options, begun, activity)
-        )
+        wanted = WorkerCall(target, args, kwargs, options)
+        return run_blocking(call(self._for(options), Blocking(), wanted, Timing(timeout, begun, activity)))
 
     async def run_command(
         self,
@@ -143,14 +139,14 @@ class Workers:
         args: Mapping[str, Any],
         *,
         timeout: float | None,  # noqa: ASYNC109 - of the program, which is ended at it
-        begun: Callable[[], None] = _ignore,
+        begun: Callable[[], None] = ignore,
         activity: Activity | None = None,
     ) -> Reply:
         """Run a program; call ``begun`` when its time begins. Cancelling ends the program."""
         loop = asyncio.get_running_loop()
         outside_started(loop)
         try:
-            return await commands.run(self, OnLoop(loop), command, args, timeout, begun, activity)
+            return await commands.run(self, OnLoop(loop), command, args, Timing(timeout, begun, activity))
         finally:
             outside_finished(loop)
 
@@ -160,11 +156,11 @@ class Workers:
         args: Mapping[str, Any],
         *,
         timeout: float | None,
-        begun: Callable[[], None] = _ignore,
+        begun: Callable[[], None] = ignore,
         activity: Activity | None = None,
     ) -> Reply:
         """Like ``run_command``, for callers without an event loop."""
-        return run_blocking(commands.run(self, Blocking(), command, args, timeout, begun, activity))
+        return run_blocking(commands.run(self, Blocking(), command, args, Timing(timeout, begun, activity)))
 
     def prepare(self, *targets: Target) -> None:
         """Start the spare workers before the first call, with the modules of these tools."""

@@ -30,6 +30,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -201,12 +202,13 @@ def _answer(
             return encoding.pack_answer(values, wire.MISSING, number, None, False, _describe(error), "error")
     attempt = scope.watch_alone()
     reporter = _Reporter(line, number) if reports else None
+    run = partial(_run, partial(fn, *args, **kwargs), attempt, reporter, carried)
     if max_memory is None:
-        kind, value = _run(fn, attempt, reporter, carried, args, kwargs)
+        kind, value = run()
         ended, heavy = time.monotonic(), False
     else:
         with _limited(max_memory):
-            kind, value = _run(fn, attempt, reporter, carried, args, kwargs)
+            kind, value = run()
         ended, heavy = time.monotonic(), isinstance(value, MemoryError) or _resident() > max_memory
     if not line.is_ours:
         _exit_child(value if kind == wire.ERROR else None)
@@ -252,9 +254,8 @@ def _with_effect(described: Described, attempt: scope.LightAttempt) -> Described
 
 
 def _run(
-    fn: Callable[..., Any], attempt: scope.LightAttempt, reporter: _Reporter | None,
-    values: Mapping[str, Any] | None, args: tuple[Any, ...], kwargs: Mapping[str, Any],
-) -> tuple[int, Any]:  # fmt: skip
+    fn: Callable[[], Any], attempt: scope.LightAttempt, reporter: _Reporter | None, values: Mapping[str, Any] | None
+) -> tuple[int, Any]:
     context = contextvars.Context()
     context.run(scope.SCOPE.set, attempt)
     if reporter is not None:
@@ -265,7 +266,7 @@ def _run(
                 context.run(target.variable(path).set, value)
             if OPENERS_PATH in values:
                 context.run(_open)
-        value = context.run(fn, *args, **kwargs)
+        value = context.run(fn)
         if inspect.iscoroutine(value):
             value = context.run(asyncio.run, value)
         failure = find_returned(value)  # here, where it is complete

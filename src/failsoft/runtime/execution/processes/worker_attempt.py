@@ -14,8 +14,8 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from failsoft.core.model.options import Isolation, Values
 from failsoft.observe.instrument import CARRIED, CARRIED_PATH, OPENERS, OPENERS_PATH
@@ -26,6 +26,7 @@ from failsoft.runtime.execution.processes.readiness import Waiting
 from failsoft.runtime.execution.processes.remote_error import rebuild
 from failsoft.runtime.execution.processes.reply import Reply, ReplyKind
 from failsoft.runtime.execution.processes.target import Target, variable
+from failsoft.runtime.execution.processes.timing import Timing
 from failsoft.runtime.progress import Activity, next_deadline
 
 _UNSET = object()
@@ -47,25 +48,34 @@ class Workers(Protocol):
     def remember(self, module: str) -> None: ...
 
 
-async def call(
-    workers: Workers,
-    waiting: Waiting,
-    target: Target,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
-    options: Isolation,
-    begun: Callable[[], None],
-    activity: Activity | None = None,
-) -> Reply:
-    """Run ``target`` in a worker and return its reply."""
+class WorkerCall(NamedTuple):
+    """A function to run in a worker, with its arguments."""
+
+    target: Target
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: Isolation
+
+
+class _PackedCall(NamedTuple):
+    """A call as one frame."""
+
+    target: Target
+    options: Isolation
+    frame: bytes
+    number: int
+
+
+async def call(workers: Workers, waiting: Waiting, wanted: WorkerCall, timing: Timing) -> Reply:
+    """Run a function in a worker and return its reply."""
+    target, args, kwargs, options = wanted
     try:
         paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
         paths = (*paths, OPENERS_PATH) if OPENERS.get() else paths
         carried = _carried(paths) if paths else None
-        head = (target.module, target.qualname, carried, options.max_memory, activity is not None)
+        head = (target.module, target.qualname, carried, options.max_memory, timing.activity is not None)
         number = wire.new_number()
-        request = wire.pack_call(head, args, kwargs, target.names, number)
+        packed = _PackedCall(target, options, wire.pack_call(head, args, kwargs, target.names, number), number)
     except wire.Unsendable as error:
         return Reply("unsendable", error=replies.unsendable(str(target), str(error), ran=False))
     for _ in range(_TRIES):
@@ -77,9 +87,9 @@ async def call(
             if not process.ready or target.module not in process.modules:
                 reply = await _prepare(workers, waiting, process, target)
             if reply is None:
-                begun()
-                process.let_report(number, activity)
-                reply = await _converse(workers, waiting, process, target, request, number, timeout, options, activity)
+                timing.begun()
+                process.let_report(number, timing.activity)
+                reply = await _converse(workers, waiting, process, packed, timing)
         except ProcessGone as ended:
             reply = _reply_of_dead_worker(workers, process, target, ended)
             if reply is None:
@@ -127,18 +137,10 @@ async def _prepare(workers: Workers, waiting: Waiting, process: Process, target:
     return None
 
 
-async def _converse(
-    workers: Workers,
-    waiting: Waiting,
-    process: Process,
-    target: Target,
-    request: bytes,
-    number: int,
-    timeout: float | None,  # noqa: ASYNC109 - of the tool, whose process is killed at it
-    options: Isolation,
-    activity: Activity | None,
-) -> Reply:
+async def _converse(workers: Workers, waiting: Waiting, process: Process, packed: _PackedCall, timing: Timing) -> Reply:
     """Send the call, and wait for its answer until the deadline."""
+    target, options, request, number = packed
+    timeout, activity = timing.timeout, timing.activity
     process.expect_silence()
     started = process.started = time.monotonic()
     until = None if timeout is None else started + timeout
