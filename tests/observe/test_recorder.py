@@ -14,7 +14,8 @@ from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, vi
 
 from failsoft import Runtime
 from failsoft.observe.events import REFUSED, Event, iso
-from failsoft.observe.recorder import BATCH, Recorder, cut
+from failsoft.observe.raw_records import cut
+from failsoft.observe.recorder import BATCH, Recorder
 from failsoft.observe.subscriptions import subscribe
 from failsoft.observe.success_runs import Run
 

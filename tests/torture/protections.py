@@ -98,7 +98,7 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     15: Protection(
         "async generators are recognised",
-        "runtime/tools/tool.py",
+        "runtime/tools/function_kind.py",
         "    if inspect.isasyncgenfunction(target):\n",
         "    if False:\n",
     ),

@@ -18,7 +18,7 @@ import pytest
 from tests.fakes import ONCE, records
 
 from failsoft import Runtime, classify
-from failsoft.core.classify import cause_chain, exception_reader
+from failsoft.core.classify import cause_chain, evidence
 from failsoft.core.redact.sanitise import LIMIT
 
 STALL = 0.020
@@ -182,7 +182,7 @@ def test_t16_groups_inside_each_other_are_read_once(members: int, depth: int, mo
     for _ in range(depth):
         error = ExceptionGroup("several", [error] * members)
     read = []
-    monkeypatch.setattr(cause_chain, "read", lambda *args: read.append(args) or exception_reader.read(*args))
+    monkeypatch.setattr(cause_chain, "read", lambda *args: read.append(args) or evidence.read(*args))
     fault = classify(error)
     assert len(read) < 500
     assert fault.effect == ("none" if depth < 64 else "unknown")

@@ -21,7 +21,8 @@ from weakref import WeakSet
 from failsoft.core.model.json_values import plain
 from failsoft.observe.delivery import Delivery, each
 from failsoft.observe.events import CALL_SUCCEEDED, Event
-from failsoft.observe.recorder import Batch, Recorder, cut, make
+from failsoft.observe.raw_records import Batch, cut, make
+from failsoft.observe.recorder import Recorder
 from failsoft.observe.success_runs import Record, Run, name_call, success_fields
 
 LAST = 1.0  # seconds

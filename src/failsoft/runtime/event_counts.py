@@ -23,7 +23,7 @@ from failsoft.observe import events
 from failsoft.observe import metric_definitions as defined
 from failsoft.observe.events import Event
 from failsoft.observe.metric_definitions import BUCKETS, MetricDefinition, TurnEnd, TurnPart
-from failsoft.observe.recorder import Batch, make
+from failsoft.observe.raw_records import Batch, make
 from failsoft.observe.subscriptions import EventBatch
 from failsoft.observe.success_runs import Run
 

@@ -34,7 +34,8 @@ from failsoft.observe.sinks.log import DEBUG, is_logged
 from failsoft.runtime.fastpath.call import make_fast_call
 from failsoft.runtime.fastpath.guarded import guard
 from failsoft.runtime.tools.framework_tool import FrameworkFunction, FrameworkTool, Metadata, refuse_other_metadata
-from failsoft.runtime.tools.tool import Tool, kind_of
+from failsoft.runtime.tools.function_kind import kind_of
+from failsoft.runtime.tools.tool import Tool
 
 log = logging.getLogger("failsoft")
 

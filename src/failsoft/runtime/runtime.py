@@ -53,7 +53,7 @@ from failsoft.runtime.registry import declare, make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
 from failsoft.runtime.tools.framework_tool import Control, Metadata, Runners, RunnerSet
-from failsoft.runtime.tools.tool import unguarded
+from failsoft.runtime.tools.function_kind import unguarded
 from failsoft.runtime.turn.agent_run import AgentRun, AgentRuns
 from failsoft.runtime.turn.turn import Turn
 from failsoft.runtime.view import RuntimeView

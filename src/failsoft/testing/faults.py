@@ -33,7 +33,7 @@ from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.tools.tool import unguarded
+from failsoft.runtime.tools.function_kind import unguarded
 
 log = logging.getLogger("failsoft")
 

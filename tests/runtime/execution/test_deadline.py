@@ -16,7 +16,7 @@ import pytest
 from tests.fakes import DOWN, ONCE, Scripted, Takes, phrases, real, records, virtual
 
 from failsoft import CallFailed, Runtime, ToolTimeout
-from failsoft.runtime.execution.deadline import step
+from failsoft.runtime.execution.stepping import step
 
 Make = Callable[[Runtime, Any], Callable[[], Awaitable[Any]]]
 

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from typing import Final
 
 from failsoft.core.classify.contradictions import doubts_itself, is_doubted, is_remote_doubt
-from failsoft.core.classify.exception_reader import Evidence, gather, read
+from failsoft.core.classify.evidence import Evidence, read
+from failsoft.core.classify.exception_reader import gather
 from failsoft.core.classify.lookup import FIRM_NAME, GENERIC_CODE, NAME, UNKNOWN, WEAK_TYPE, KindMatch
 from failsoft.core.classify.tables import types
 from failsoft.core.classify.text_reader import Reading

@@ -27,8 +27,8 @@ from typing import Final
 
 from failsoft.core.classify import lookup
 from failsoft.core.classify.cache import cached
+from failsoft.core.classify.evidence import Evidence, read
 from failsoft.core.classify.evidence_source import UNCONNECTED
-from failsoft.core.classify.exception_reader import Evidence, read
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import WEAK_TYPE
 from failsoft.core.classify.phrase_match import find_phrase

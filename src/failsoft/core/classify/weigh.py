@@ -18,7 +18,7 @@ from typing import Final
 from failsoft.core.classify import lookup
 from failsoft.core.classify.body_reader import make_body, read_pairs
 from failsoft.core.classify.cache import cached
-from failsoft.core.classify.exception_reader import Evidence, StatedCode
+from failsoft.core.classify.evidence import Evidence, StatedCode
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, GENERIC_CODE, NAME, STATUS, UNKNOWN, KindMatch
 from failsoft.core.classify.phrase_match import find_phrase

@@ -13,7 +13,6 @@ The ``__init__`` for type checkers shows the types that users may write; the fie
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from reprlib import repr as brief
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.durations import text as say
 from failsoft.core.model.failed_if import read_failed_if
-from failsoft.core.model.fault import Category, Classification, Code, Effect
 from failsoft.core.model.frozen_options import Options, options
+from failsoft.core.model.override import Override
 from failsoft.core.model.rates import Rate, read_rate
 from failsoft.core.model.resilience_options import (
     LARGEST_WINDOW,
@@ -35,7 +34,6 @@ from failsoft.core.model.resilience_options import (
 )
 from failsoft.core.model.validation import (
     byte_size,
-    code,
     duration,
     fill,
     flag,
@@ -85,56 +83,6 @@ Values = Literal["pickle", "json"]
 OnTimeout = Literal["leave", "cancel"]
 Requests = Literal["one", "many"]
 AcceptPartial = bool | Literal["after_retries"]
-
-
-@options
-class Override(Options):
-    """A tool's own classification of an error. The first match decides. At least one condition must be given."""
-
-    http_status: int | None = None  # condition: the error has this status
-    code: Code | str | None = None  # condition: a status code, or the text of a provider's own error code
-    exception: str | None = None  # condition: a (qualified) class name, matched over the MRO
-    pattern: str | None = None  # condition: a regular expression found in the sanitised text
-    matches: Callable[[BaseException | str], bool] | None = None  # condition: a function of the error; Python only
-    as_: Classification | None = None  # result: transient or permanent
-    category: Category | None = None  # result: who must act
-    to_code: Code | None = None  # result: the code
-    effect: Effect | None = None  # result: whether the tool has acted
-
-    def __post_init__(self) -> None:
-        conditions = (self.http_status, self.code, self.exception, self.pattern, self.matches)
-        if all(condition is None for condition in conditions):
-            raise ValueError("say when it applies: http_status, code, exception or pattern")
-        if self.as_ is None and self.category is None and self.to_code is None and self.effect is None:
-            raise ValueError("say what it means: as, category, to_code or effect")
-        if self.http_status is not None:
-            whole("http_status", self.http_status, least=100, most=599)
-        for name, text in (("code", self.code), ("exception", self.exception), ("pattern", self.pattern)):
-            if text is not None:
-                word(name, text)
-        if not (self.matches is None or callable(self.matches)):
-            refuse("matches", self.matches, "is not a function of the error")
-        _refuse_odd_pattern(self.pattern)
-        for name, value, words in (
-            ("as", self.as_, Classification),
-            ("category", self.category, Category),
-            ("effect", self.effect, Effect),
-        ):
-            if value is not None:
-                one_of(name, value, words)
-        if self.to_code is not None:
-            fill(self, "to_code", code("to_code", self.to_code))
-        if self.as_ and self.category and (self.as_ == "transient") != (self.category == "tool_transient"):
-            raise ValueError(
-                f"category: {self.category} cannot be {self.as_}: transient and tool_transient go together"
-            )
-
-
-def _refuse_odd_pattern(pattern: str | None) -> None:
-    try:
-        re.compile(pattern or "")
-    except (re.error, OverflowError, RecursionError) as wrong:
-        refuse("pattern", pattern, f"is not a regular expression: {wrong}")
 
 
 @options

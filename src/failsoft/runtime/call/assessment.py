@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from failsoft.core.classify import classify, key_of
-from failsoft.core.classify.exception_reader import read
+from failsoft.core.classify.evidence import read
 from failsoft.core.classify.nested import adopt_fault, failures_inside
 from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.effects.verification import can_verify

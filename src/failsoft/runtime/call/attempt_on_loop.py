@@ -15,8 +15,9 @@ from failsoft.runtime.call.streams import begin
 from failsoft.runtime.call.thread_attempt import ThreadAttempt
 from failsoft.runtime.call.tool_body import run_inline
 from failsoft.runtime.execution.clock import outside_finished, outside_started
-from failsoft.runtime.execution.deadline import Box, Expired, finish, step
+from failsoft.runtime.execution.deadline import Expired, finish
 from failsoft.runtime.execution.idle import finish_watched
+from failsoft.runtime.execution.stepping import Box, step
 from failsoft.runtime.execution.waiting import LoopSignal, resolve_threadsafe
 
 if TYPE_CHECKING:

@@ -21,27 +21,20 @@ Why: a task per call costs fifty times a bare await, ``asyncio.timeout`` almost 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from asyncio import _get_running_loop as get_running_loop
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextvars import Context
-from operator import call
 from threading import get_ident
 from types import GeneratorType, coroutine
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from failsoft.observe.exception_text import exception_text
+from failsoft.runtime.execution.stepping import ENDS, OVER, Stepper, cancel, has_ended, log_end, outlive, run_abandoned
 from failsoft.runtime.scope import step_out
 
-T = TypeVar("T")
-Stepper = Generator[Any, None, None]
-Box = list[Any]  # its first item is the value of an attempt that has ended; more in ``runtime.scope``
-ENDS = (asyncio.CancelledError, Exception)
 Suspended = list[Any]  # an attempt: its start, its caller's task, its owner (a Call, a Handle, an id), its tool
-OVER = object()  # the result of stepping a tool that has ended
 QUEUES = 64  # queues of one loop, above which empty ones are dropped
 PATIENCE = 20  # rounds of the loop: cancelling tasks that wait for each other takes a few
 CANCELS: dict[asyncio.Task[Any], int] = {}  # cancellations by deadlines of any runtime that were not taken back yet
@@ -54,17 +47,6 @@ class Expired(Exception):
         super().__init__()
         self.late = late  # it returned a value when it was cancelled: the effect happened
         self.abandoned = abandoned  # the tool, if it cannot be cancelled
-
-
-@coroutine
-def step(coro: Any, box: Box) -> Stepper:
-    """The tool's coroutine as a generator that puts its value into ``box``: iterating it makes no StopIteration."""
-    box[0] = yield from coro
-
-
-def has_ended(stepper: Stepper, task: asyncio.Task[Any]) -> bool:
-    """True if an attempt has ended, by itself or with its task, but an interrupt has kept it in its queue."""
-    return cast("GeneratorType[Any, None, None]", stepper).gi_frame is None or task.done()
 
 
 class Watch(Protocol):
@@ -237,9 +219,9 @@ class Queue:
         late = False
         if not woken and others <= 0:
             vars(error)["outer_expired"] = True  # guarded calls inside must let it through
-            waiting, late = _cancel_task(stepper, error)
+            waiting, late = cancel(stepper, error)
         elif not woken:
-            waiting, late = _cancel_task(stepper, error)
+            waiting, late = cancel(stepper, error)
             others = deadlines.others(stepper, task)
             if others <= 0 and waiting is not OVER:
                 return waiting  # it came from inside the tool: the deadline has not passed yet
@@ -368,16 +350,6 @@ def _wake(task: asyncio.Task[Any]) -> None:
     task.uncancel()
 
 
-def _cancel_task(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
-    """Throw into the tool. Returns what it waits for now, or ``OVER``, and whether it ended with a value."""
-    try:
-        return stepper.throw(error), False
-    except StopIteration:
-        return OVER, True
-    except ENDS:
-        return OVER, False
-
-
 def _abandon(
     stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
 ) -> asyncio.Task[None]:
@@ -386,7 +358,7 @@ def _abandon(
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
         waiting._asyncio_future_blocking = True  # asyncio's mark of an awaited future
-    outliving = _outlive(stepper, waiting)
+    outliving = outlive(stepper, waiting)
     outliving.send(None)
     new_task = deadlines.loop.create_task(outliving)
     transfer_scopes(stepper, task, new_task, deadlines.others(stepper, task), _hand_over)
@@ -395,56 +367,3 @@ def _abandon(
     new_task.add_done_callback(lambda ended: deadlines.abandoned.pop(ended, None))
     new_task.add_done_callback(log_end)
     return new_task
-
-
-def log_end(task: asyncio.Task[None]) -> None:
-    """Log the ``BaseException`` of an abandoned tool, sanitised. asyncio would log it as it is."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", exception_text(error))
-
-
-async def _outlive(stepper: Stepper, waiting: Any) -> None:
-    try:
-        try:
-            await _begin()
-        except asyncio.CancelledError as early:  # a cancelled task that has not begun would never run the tool
-            task = cast("asyncio.Task[None]", asyncio.current_task())
-            task.uncancel()
-            task.cancel(*early.args)
-        await run_abandoned(stepper, waiting)
-    except ENDS:
-        return  # its caller has its answer already
-
-
-@coroutine
-def _begin() -> Generator[None, None, None]:
-    yield
-
-
-@coroutine
-def run_abandoned(stepper: Stepper, waiting: Any, run: Callable[..., Any] = call) -> Generator[Any, None, None]:
-    """Run a tool that has suspended on ``waiting``, without a deadline; ``run`` may be that of a context."""
-    thrown: BaseException | None = None
-    while waiting is not OVER:
-        try:
-            yield waiting
-        except BaseException as error:
-            thrown = error
-        if thrown is None:
-            waiting = run(next, stepper, OVER)
-            continue
-        try:
-            waiting = run(stepper.throw, thrown)
-        except StopIteration:
-            return
-        finally:
-            thrown = None
-
-
-async def in_context(context: Context, coro: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine in a context of its own."""
-    box: Box = [None]
-    stepper = step(coro, box)
-    await run_abandoned(stepper, context.run(next, stepper, OVER), context.run)
-    return cast("T", box[0])

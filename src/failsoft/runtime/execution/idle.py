@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from failsoft.runtime.execution.deadline import LoopDeadlines, Place, Queue, Stepper, Timed, finish_in
+from failsoft.runtime.execution.deadline import LoopDeadlines, Place, Queue, Timed, finish_in
+from failsoft.runtime.execution.stepping import Stepper
 
 if TYPE_CHECKING:
     from failsoft.runtime.progress import Activity

@@ -14,7 +14,8 @@ from failsoft.runtime.call.first_attempt import misfit_result, value_result
 from failsoft.runtime.call.model import Invoke
 from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
-from failsoft.runtime.execution.deadline import finish, step
+from failsoft.runtime.execution.deadline import finish
+from failsoft.runtime.execution.stepping import step
 from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.fastpath.success import end_call, end_inner_attempt
 from failsoft.runtime.scope import SCOPE, call_of, made_call_of, report_inner_write, reset_variable

@@ -34,14 +34,15 @@ from failsoft.runtime.call.admission import count_successes
 from failsoft.runtime.call.event_fields import recovery_fields
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
-from failsoft.runtime.execution.deadline import finish, step
+from failsoft.runtime.execution.deadline import finish
+from failsoft.runtime.execution.stepping import step
 from failsoft.runtime.scope import SCOPE, made_call_of, reset_variable
 from failsoft.runtime.tools.known_errors import KnownError, look_up
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.recovery_memory import Family
-    from failsoft.observe.recorder import Raw
+    from failsoft.observe.raw_records import Raw
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.scope import LightAttempt

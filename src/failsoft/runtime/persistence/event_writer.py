@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from failsoft.observe.delivery import remaining
-from failsoft.observe.recorder import Batch, Batches, Recorder, cut
+from failsoft.observe.raw_records import Batch, cut
+from failsoft.observe.recorder import Batches, Recorder
 from failsoft.observe.success_runs import Run
 from failsoft.stores.ports import Store
 

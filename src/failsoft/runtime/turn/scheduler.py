@@ -31,7 +31,8 @@ from failsoft.observe.events import DEFAULT_USED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.execution.deadline import OVER, Stepper, finish, in_context, run_abandoned
+from failsoft.runtime.execution.deadline import finish
+from failsoft.runtime.execution.stepping import OVER, Stepper, in_context, run_abandoned
 from failsoft.runtime.fastpath.success import record_success
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.turn.commands import end, stopped
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 @coroutine
 def step_call(handle: Handle[Any], running: Any) -> Stepper:
-    """The tool's coroutine as a generator, like ``deadline.step``. Calls made inside are children of this one."""
+    """The tool's coroutine as a generator, like ``stepping.step``. Calls made inside are children of this one."""
     SCOPE.set(handle)
     value = yield from running
     if handle._outcome is None:  # else this attempt was abandoned, and a later one has ended the call
