@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random as random_source
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextvars import copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
@@ -27,6 +26,7 @@ from failsoft.core.resilience.error_handler import Handler
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.observe.instrument import Instrument
 from failsoft.runtime import agent_calls, lifecycle
+from failsoft.runtime.adapter_calls import AdapterCalls
 from failsoft.runtime.assembly import (
     add_memory,
     connect_handler,
@@ -49,14 +49,12 @@ from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
 from failsoft.runtime.instruments import add_instruments
 from failsoft.runtime.reference import Reference
-from failsoft.runtime.registry import declare, make_tool, register, set_enabled
+from failsoft.runtime.registry import make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
-from failsoft.runtime.tools.framework_tool import Control, Metadata, Runners, RunnerSet
 from failsoft.runtime.tools.function_kind import unguarded
-from failsoft.runtime.turn.agent_run import AgentRun, AgentRuns
+from failsoft.runtime.turn.agent_run import AgentRuns
 from failsoft.runtime.turn.turn import Turn
-from failsoft.runtime.view import RuntimeView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +72,7 @@ FLUSH_PATIENCE = 5.0  # seconds that ``flush`` waits for consumers
 _scope = SCOPE.get
 
 
-class Runtime(RuntimeView):
+class Runtime(AdapterCalls):
     """Holds the tools and their health, makes calls and turns, and shows what happened.
 
     One for the whole application is usual; it serves any number of threads and event loops. ``async with Runtime() as
@@ -195,18 +193,6 @@ class Runtime(RuntimeView):
         tool = make_tool(unguarded(fn), options_)
         return cast("F", register(self._engine, self._settings, tool, replace=replace))
 
-    def declare(self, tool: str, /, **options: Any) -> None:
-        """Declare a tool that an agent framework runs. ``run`` calls it.
-
-        It counts as a write unless its options or its name show that it only reads. A tool that is registered under that
-        id keeps its options.
-        """
-        declare(self._engine, self._settings, tool, options)
-
-    def _declare_from_metadata(self, tool: str, words: Mapping[str, Any], about: Metadata) -> None:
-        """Declare a tool that a framework describes."""
-        declare(self._engine, self._settings, tool, words, about)
-
     def disable(self, tool: str | Callable[..., Any], reason: str | None = "") -> None:
         """Refuse all calls of a tool from now on, with ``tool_unavailable``; adapters no longer offer it to models.
 
@@ -286,64 +272,6 @@ class Runtime(RuntimeView):
         if found.kind in ("async", "async stream"):
             return run_here(self.call(tool, args, **options))
         return calling.run_blocking(services, make_call(services, found, args, **options))
-
-    def run(
-        self,
-        tool: str,
-        args: Arguments,
-        runners: Runners,
-        /,
-        *,
-        control: Control = (),
-        turn: AgentRun | None = None,
-        **options: Unpack[CallKeywords],
-    ) -> Coroutine[Any, Any, Outcome[Any]]:
-        """Call a tool that an agent framework runs: for adapters.
-
-        ``runners`` has what runs, by tool id: this tool, and the framework's tools that may replace it. Exceptions of the
-        ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
-        ``agent_run``.
-        """
-        call = agent_calls.make_framework_call(self._engine, self._settings, tool, args, turn=turn, options=options)
-        return agent_calls.run_framework_call(self._engine, call, RunnerSet(runners, control))
-
-    def run_sync(
-        self,
-        tool: str,
-        args: Arguments,
-        runners: Runners,
-        /,
-        *,
-        control: Control = (),
-        turn: AgentRun | None = None,
-        **options: Unpack[CallKeywords],
-    ) -> Outcome[Any]:
-        """``run`` for frameworks that block: here ``runners`` are functions that block, too."""
-        running = RunnerSet(runners, control)
-        return copy_context().run(
-            agent_calls.run_framework_call_blocking, self._engine, self._settings, tool, args,
-            turn=turn, options=options, running=running,
-        )  # fmt: skip
-
-    def agent_run(
-        self,
-        key: object,
-        *,
-        thread: str | None = None,
-        at_end: Callable[[Callable[[], None]], object] | None = None,
-    ) -> AgentRun | None:
-        """The turn of an agent's run, for ``run(turn=...)``: for adapters.
-
-        ``key`` is the framework's own object for the run, and must allow weak references. The turn starts when the key is
-        first given, and has no deadline. It ends with ``end_agent_run``, or when the key is freed; ``at_end`` is called
-        once, with a function that ends it. None inside a turn or inside another call: the agent's calls then belong to
-        that turn or call.
-        """
-        return self._runs.find(key, thread, at_end)
-
-    def end_agent_run(self, key: object) -> None:
-        """End the turn of an agent's run. Without effect if it has not started, or has ended: for adapters."""
-        self._runs.end(key)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 

@@ -20,26 +20,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.analysis.turn_report import TurnReport
-from failsoft.config.settings import merge_retry, refuse_lost_key, require_text_names
-from failsoft.core.model.durations import Duration, seconds
-from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
-from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn.machine import Command, TurnMachine
-from failsoft.errors import ManifestError, TurnError
+from failsoft.errors import TurnError
 from failsoft.observe import events
 from failsoft.observe.instrument import Entered, TurnInfo
 from failsoft.runtime.call.model import Call
-from failsoft.runtime.call_options import refuse_options
-from failsoft.runtime.conversation.conversation_log import BLANK
+from failsoft.runtime.conversation.thread_notes import BLANK
 from failsoft.runtime.execution.blocking_loop import running_loop
 from failsoft.runtime.scope import SCOPE, Caller, LightAttempt, Scope, find_caller, find_scope, reset_variable
-from failsoft.runtime.tools.unknown_tool import UnknownTool
 from failsoft.runtime.turn import body_calls
 from failsoft.runtime.turn.commands import report_skip
 from failsoft.runtime.turn.conclusion import conclude
-from failsoft.runtime.turn.dependencies import Part, find_needs, refuse_handles
+from failsoft.runtime.turn.dependencies import Part, find_needs
 from failsoft.runtime.turn.handle import (
     NO_ARGUMENTS,
     Handle,
@@ -49,13 +43,13 @@ from failsoft.runtime.turn.handle import (
     report_ends,
 )
 from failsoft.runtime.turn.scheduler import Scheduler
+from failsoft.runtime.turn.submission import apply_options, refuse_id, retry_of, unknown_tool
 from failsoft.runtime.turn.turn_state import EMPTY, TurnState
 
 if TYPE_CHECKING:
     from failsoft.config.manifest import Plan
     from failsoft.runtime.call.allowance import CallAllowance
     from failsoft.runtime.persistence.event_writer import StoreWriter
-    from failsoft.runtime.tools.tool import Tool
     from failsoft.runtime.turn.ports import TurnServices
 
 T = TypeVar("T")
@@ -130,7 +124,7 @@ class Turn(TurnState):
         """
         if get_ident() != self._os_thread or not (self.scheduler.awake or self._runs_here()):
             self._refuse()
-        found = self._find(tool) or self._unknown_tool(tool)
+        found = self._find(tool) or unknown_tool(self.services.toolbox, tool)
         try:
             given = {**args} if args else NO_ARGUMENTS  # a copy: the caller may change the mapping later
         except TypeError:
@@ -139,14 +133,14 @@ class Turn(TurnState):
             id = self.new_id(found.id)
         else:
             if not (isinstance(id, str) and id):
-                _refuse_id(found.id, id)
+                refuse_id(found.id, id)
             id = mask_id(id)
             self.given.add(id)
         handle: Handle[Any] = Handle(self.scheduler, id, found, given)
         if (depends_on is not _NO_CALLS or given) and not find_needs(handle, depends_on):
             self.machine.refuse_invalid_graph((handle,))
         if options:
-            self._apply_options(handle, **options)
+            apply_options(handle, **options)
         context = copy_context()
         if context != self._context:
             self._context = context
@@ -267,33 +261,6 @@ class Turn(TurnState):
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
-    def _apply_options(
-        self,
-        handle: Handle[Any],
-        *,
-        required: bool | None = None,
-        defaults: Mapping[str, Any] | None = None,
-        timeout: Duration | None = None,
-        retry: RetryOptions | Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-        **unknown: object,
-    ) -> None:
-        refuse_options(unknown, TurnCallKeywords)
-        if not (defaults is None or isinstance(defaults, Mapping)):
-            raise TurnError(f"defaults: write one mapping from names to values, not {type(defaults).__name__}")
-        refuse_handles(defaults)
-        if defaults and (wrong := handle.tool.unknown_arguments(defaults)):
-            raise TurnError(f"defaults: {handle.tool.id} has no parameter {wrong}")
-        filled = {name for names in handle.fills.values() for name in names}
-        for name in (defaults or {}).keys() - filled:
-            Outcome._on_misuse(
-                handle.tool.id, f"defaults: no other call fills {name!r:.80} here, so the default is never used"
-            )
-        if not (required is None or isinstance(required, bool)):
-            raise TurnError(f"required: {required!r:.80} is neither true nor false")
-        refuse_lost_key(handle.tool.options, idempotency_key)
-        handle.set_options(required, defaults, _limit(timeout), self._retry(handle.tool, retry), idempotency_key)
-
     def submit_plan(self, plan: Plan) -> Mapping[str, Handle[Any]]:
         """Submit all calls of a plan, which may refer to each other in any order. Returns their handles by id."""
         self.refuse_if_closed()
@@ -308,9 +275,9 @@ class Turn(TurnState):
         for call in plan.calls:
             id = mask_id(call.id)
             self.given.add(id)
-            tool = self._find(call.tool) or self._unknown_tool(call.tool)
+            tool = self._find(call.tool) or unknown_tool(self.services.toolbox, call.tool)
             handle = handles[call.id] = Handle(self.scheduler, id, tool, NO_ARGUMENTS)
-            retry = self._retry(tool, call.retry)
+            retry = retry_of(tool, call.retry)
             handle.set_options(call.required, call.defaults, call.timeout, retry, call.idempotency_key)
         for call in plan.calls:
             handle = handles[call.id]
@@ -335,13 +302,6 @@ class Turn(TurnState):
             return asyncio.run_coroutine_threadsafe(self.adopt(call), self.loop).result()
         self.refuse_if_closed()
         return body_calls.adopt_blocking(self.scheduler, call)
-
-    def _unknown_tool(self, tool: str | Callable[..., Any]) -> Tool:
-        found = self.services.toolbox.find(tool)  # raises for a function that is not a tool
-        return UnknownTool(quote(found.id))
-
-    def _retry(self, tool: Tool, own: RetryOptions | Mapping[str, Any] | None) -> RetryOptions | None:
-        return merge_retry(tool.options, own) if own is not None and tool.is_known else None
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -412,15 +372,3 @@ class Turn(TurnState):
         if self.services.judgement.memory is not None:
             self.services.judgement.memory.save()
         self.acknowledged = await writer.acknowledge(self._events)
-
-
-def _refuse_id(tool: str, id: object) -> NoReturn:
-    require_text_names(tool, id=id)
-    raise TurnError(f"{tool}: id: '' is empty: write one, or leave it out")
-
-
-def _limit(timeout: Duration | None) -> float | None:
-    try:
-        return None if timeout is None else seconds(timeout)
-    except ValueError as error:
-        raise ManifestError(f"timeout: {error}") from None

@@ -18,7 +18,7 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.turn.machine import TurnMachine
 from failsoft.errors import TurnError
 from failsoft.observe import events
-from failsoft.runtime.conversation.conversation_log import BLANK
+from failsoft.runtime.conversation.thread_notes import BLANK
 from failsoft.runtime.turn.handle import Handle, HandleScheduler, report_ends
 
 if TYPE_CHECKING:
