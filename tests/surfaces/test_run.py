@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import writer as sqlite
 from failsoft.surfaces.cli import cli
 
 MANIFEST = """\

@@ -160,7 +160,7 @@ PROTECTIONS: dict[int, Protection] = {
     ),
     25: Protection(
         "acknowledged means written",
-        "stores/sqlite/store.py",
+        "stores/sqlite/writer.py",
         "            return waiter.acquire(timeout=wait) or self._finished >= goal\n",
         "            return True\n",
     ),

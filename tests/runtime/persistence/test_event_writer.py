@@ -24,7 +24,7 @@ from failsoft import Runtime, TurnReport
 from failsoft.errors import ManifestError
 from failsoft.runtime.persistence import event_writer
 from failsoft.stores.memory import MemoryStore
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import writer as sqlite
 from failsoft.stores.sqlite.store import SqliteStore
 
 THREE = {"failure_threshold": 3, "timeout": "30s"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from failsoft import Runtime
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import writer as sqlite
 from failsoft.stores.sqlite.location import MARK, find_obstacle
 from failsoft.stores.sqlite.store import SqliteStore
 

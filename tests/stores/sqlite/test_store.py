@@ -25,7 +25,7 @@ from failsoft.stores.sqlite import database as sqlite_file
 from failsoft.stores.sqlite import fork
 from failsoft.stores.sqlite import location as sqlite_place
 from failsoft.stores.sqlite import reader as sqlite_reader
-from failsoft.stores.sqlite import store as sqlite
+from failsoft.stores.sqlite import writer as sqlite
 from failsoft.stores.sqlite.store import SqliteStore
 
 WRITER = """
