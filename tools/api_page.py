@@ -191,6 +191,7 @@ INHERITED = {
     "Runtime": (
         *("health", "running", "inspect", "metrics", "policies", "memory", "threads", "explain"),
         *("subscribe", "subscribe_batches", "events", "workers", "tools"),
+        *("declare", "run", "run_sync", "agent_run", "end_agent_run"),
     ),
     "Turn": ("left", "expired", "over"),
 }  # public members of a base class that is not public

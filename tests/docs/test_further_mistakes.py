@@ -97,8 +97,8 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"label": 3}, "label: 3 is not a text", ""),
     ({"idempotency_key": True}, "idempotency_key: True is not a text", ""),
     ({"classification": {503: "permanent"}}, "classification: {503: 'permanent'} is not a list", "in brackets"),
-    ({"classification": [{"http_status": 503}]}, "say what it means", "as, category, to_code or effect"),
-    ({"classification": [{"as": "permanent"}]}, "say when it applies", "http_status, code, exception or pattern"),
+    ({"classification": [{"http_status": 503}]}, "expected a result", "as, category, to_code or effect"),
+    ({"classification": [{"as": "permanent"}]}, "expected a condition", "http_status, code, exception or pattern"),
     ({"classification": [{"http_status": 503, "as": "fatal"}]}, "'fatal' is not one of transient, permanent", ""),
     ({"classification": [{"exception": TimeoutError, "as": "permanent"}]}, "is a class", 'write "TimeoutError"'),
     ({"classification": [{"pattern": "(", "as": "permanent"}]}, "'(' is not a regular expression", "missing )"),
@@ -172,7 +172,7 @@ def by_position(city: str, /) -> str:
 @pytest.mark.parametrize(
     ("fn", "options", "warning"),
     [
-        (search, {"queue": 5}, "search: queue: nothing waits where there is no concurrency: give one, or drop queue"),
+        (search, {"queue": 5}, "search: queue: has no effect without concurrency: give one, or drop queue"),
         (Travel.search, {}, "search: calls by name cannot fill self: register the method of an object"),
         (by_position, {}, "by_position: calls by name cannot fill city, which is positional-only: drop the /"),
     ],
@@ -205,7 +205,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
 
 
 MANIFESTS = [
-    ("tools:\n  a: {queue: 5, read_only: true}", "warning: tools.a.queue: nothing waits", "give one, or drop queue"),
+    ("tools:\n  a: {queue: 5, read_only: true}", "warning: tools.a.queue: has no effect", "give one, or drop queue"),
     ('tools:\n  a: {entrypoint: {command: "ls -l"}}', "'ls -l' is not a list", 'brackets, like ["ls", "-l"]'),
     ("tools:\n  a: {errorHandling: {circuitBreaker: {}}}", "circuitBreaker: is not known here", "write cooldown"),
     ("tools:\n  a: {errorHandling: {retries: [{maxAttempts: 3, handleErrors: [Timeout]}]}}", "'Timeout' is not", "write DEAD"),
@@ -237,7 +237,7 @@ def test_a_reference_without_its_dollar_sign(
         {"tool": "search", "args": {"city": {"ref": reference}}},
     ]
     (tmp_path / "plan.yaml").write_text(json.dumps({"calls": calls}))
-    warning = 'calls[1].args.city.ref: is handed to the tool as it is; write "$ref" for the value of a'
+    warning = 'calls[1].args.city.ref: is passed to the tool unchanged; write "$ref" for the value of a'
     assert warning in command(tmp_path, monkeypatch, "check", "plan.yaml")
     command(tmp_path, monkeypatch, "run", "plan.yaml")
     assert warning in caplog.text

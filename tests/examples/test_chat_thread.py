@@ -19,7 +19,7 @@ Bot:    This capability isn’t available in this deployment yet.
         the operator reads: hotel_search failed: NOT_FOUND, tool_unavailable, not run. Rule: unknown_tool (A
           tool that is not registered stays missing on retry). Message: There is no tool named 'hotel_search'
           here
-        To do: Register or install the tool (its id, its import path, its program), or take it away from the
+        To do: Register or install the tool (its id, its import path, its program), or remove it from the
           agent.
         Decided: escalate. Permanent error (no retry)
 
@@ -54,8 +54,8 @@ User:   I hear it works now. A hotel in Paris, please.
 Bot:    I couldn’t reach hotel search right now. It may work if we try again in a little while.
         the operator reads: hotel_search failed: UNAVAILABLE, tool_transient, 3 attempts. Rule: http_status:
           503 (An unavailable service may recover). Message: 503 Service Unavailable
-        To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it a
-          fallback.
+        To do: Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and retries, or
+          add a fallback.
         Decided: escalate. Transient error (max attempts reached (3))
 
 User:   Yes, try again.

@@ -140,7 +140,7 @@ def join_policies(manifest: tuple[Policy, ...], given: Iterable[Policy | Mapping
         for policy in book:
             if left := policy.then.placeholder:
                 log.warning(
-                    "policies: %r: message: %s is shown as it is: a policy's text has no placeholders",
+                    "policies: %r: message: %s is shown unchanged: a policy's text has no placeholders",
                     policy.name,
                     left,
                 )

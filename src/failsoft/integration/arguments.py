@@ -26,7 +26,7 @@ def read_arguments(given: Any) -> Mapping[str, Any] | Fault:
 
 
 def find_misfit(schema: Mapping[str, Any], given: Any) -> Fault | None:
-    """Find the arguments that a tool has refused, as far as its JSON Schema tells."""
+    """Find the arguments that a tool's JSON Schema refuses."""
     from jsonschema.validators import Draft202012Validator  # start-up: needed only after a mistake
 
     arguments = read_arguments(given)

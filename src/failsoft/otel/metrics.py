@@ -74,7 +74,7 @@ class MetricSink:
 
 
 class _Recorded(EventCounts):
-    """Records what it counts with OpenTelemetry."""
+    """Counts events with OpenTelemetry's instruments."""
 
     def __init__(self, meter: _Meter, reader: MetricReader) -> None:
         super().__init__(reader.label)

@@ -45,9 +45,9 @@ class AdapterCalls(RuntimeView):
     ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Call a tool that an agent framework runs: for adapters.
 
-        ``runners`` has what runs, by tool id: this tool, and the framework's tools that may replace it. Exceptions of the
-        ``control`` kinds belong to the framework: they come out as they are. ``turn`` is the agent's run, from
-        ``agent_run``.
+        ``runners`` has the functions to run by tool id: that of this tool, and those of the framework's tools that may
+        replace it. Exceptions of the ``control`` types belong to the framework and are raised unchanged. ``turn`` is
+        the agent's run, from ``agent_run``.
         """
         call = agent_calls.make_framework_call(self._engine, self._settings, tool, args, turn=turn, options=options)
         return agent_calls.run_framework_call(self._engine, call, RunnerSet(runners, control))

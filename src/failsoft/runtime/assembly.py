@@ -73,7 +73,7 @@ def connect_reporter(url: str) -> EventReporter:
 
 
 def open_store(store: str | Store, clock: Clock, *, required: bool) -> Store | None:
-    """Open the store, shielded against its failures; None if everything stays in the process."""
+    """Open the store in a wrapper that keeps its failures away from calls; None if everything stays in the process."""
     if store == "memory:":
         if required:
             raise ManifestError('store_required: there is no store: give one, like store="sqlite:///failsoft.db"')

@@ -54,7 +54,7 @@ class CircuitSnapshot(NamedTuple):
 
 
 class ToolSnapshot(NamedTuple):
-    """One tool: what it is, how it is configured, how it is."""
+    """One tool: its description, its options, its current state."""
 
     id: str  # its name in calls
     label: str  # its name for people

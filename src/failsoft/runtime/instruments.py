@@ -29,7 +29,7 @@ def add_instruments(services: Services, instruments: Iterable[Instrument]) -> No
 
 
 def add_instrument(services: Services, instrument: Instrument) -> Callable[[], None]:
-    """Surround turns, calls and attempts from now on; the function returned ends that."""
+    """Surround turns, calls and attempts from now on. Return a function that removes the instrument."""
     if not isinstance(instrument, Instrument):
         if isinstance(instrument, type) and issubclass(instrument, Instrument):
             name = instrument.__name__

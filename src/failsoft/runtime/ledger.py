@@ -90,7 +90,7 @@ class Ledger:
 
         ``"happened"``: the same call (its id, thread, tool and arguments) returns ``value`` from now on and does not
         run; without a value it has succeeded and ``outcome.value_known`` is False. ``"none"``: it may run again. ``id``
-        is an entry's, or a call's if only one case is of it. ``by`` says who found out.
+        is the id of an entry, or of a call that has only one case. ``by`` says who found out.
         """
         if verdict not in get_args(Verdict):
             raise LedgerError(f'resolve: {shorten(verdict)} is neither "happened" nor "none"', "verdict")

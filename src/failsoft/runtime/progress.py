@@ -5,7 +5,7 @@ Rules
 - ``progress`` only notes the time and the message. It moves no timer and formats no text. The side that waits for the
   attempt checks the time of the latest progress when its own timer fires.
 - Progress inside an inner call counts for all calls around it.
-- Progress that comes after the idle timeout has passed, or after the attempt has ended, does not count.
+- Progress does not count after the idle timeout has passed, nor after the attempt has ended.
 - An attempt that has ended by itself is late if its last silence was longer than the idle timeout. That happens if the event
   loop was blocked, and in virtual time.
 """

@@ -78,7 +78,7 @@ class Runtime(AdapterCalls):
     One for the whole application is usual; it serves any number of threads and event loops. ``async with Runtime() as
     rt`` closes it at the end.
 
-    - ``manifest``: what is known about the tools: the path of a YAML file, or a mapping with the same keys.
+    - ``manifest``: the options of tools and turns: the path of a YAML file, or a mapping with the same keys.
     - ``store``: where trace, recovery memory, circuits, retry offers and the records of writes are kept:
       ``"sqlite:///failsoft.db"``, or ``"memory:"``, which keeps nothing beyond the process.
     - ``store_required``: refuse a write that the store could not record before it starts; else it runs without a record.
@@ -88,15 +88,16 @@ class Runtime(AdapterCalls):
       ``"memory:"``: they are not shared, and not kept.
     - ``trace``: a file to which every event is appended, as JSON lines.
     - ``policies``: rules of your own about failures; the manifest's come first.
-    - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: what is done with what has helped before.
+    - ``memory``: ``"advise"``, ``"act"`` or ``"off"``: how the recovery memory is used.
     - ``error_handler``: another ``Handler`` in place of the built-in one, or the address of a daemon (``failsoft serve``).
     - ``report_to``: the address of a daemon that gets every event, in batches.
     - ``on_escalation``: called with the ``Outcome`` of every call that was escalated.
     - ``explain``: a function that phrases what the user is told.
-    - ``undeclared``: which tools may be repeated that do not say whether they read or write. ``"recognise"``: by name
-      and description, reads are repeated and writes are not. ``"as_specified"``: all are repeated.
+    - ``undeclared``: how tools are treated that do not declare whether they read or write. ``"recognise"``: reads are
+      recognised by name and description and repeated, writes are not. ``"as_specified"``: all are repeated.
       ``"never_repeat"``: none is repeated when it may have taken effect.
-    - ``check_types``: False to give arguments to tools unchecked in calls by name; a tool's own word comes first.
+    - ``check_types``: False to give arguments to tools unchecked in calls by name; a tool's own ``check_types`` comes
+      first.
     - ``instruments``: hooks around turns, calls and attempts; see ``Instrument``.
     - ``clock``, ``random``: for tests; see ``failsoft.testing``.
     """
@@ -178,8 +179,8 @@ class Runtime(AdapterCalls):
         """Register a function as a tool: ``@rt.tool`` or ``@rt.tool(timeout="30s", read_only=True)``.
 
         The function can be called as before: it is guarded now, and raises ``CallFailed`` if the call fails in the end.
-        ``id`` is its name unless you say another; the other options are those of a tool in the manifest. An id that another
-        function has is refused, unless you say ``replace=True``.
+        ``id`` defaults to its name; the other options are those of a tool in the manifest. An id that belongs to
+        another function is refused, unless ``replace=True`` is given.
         """
         if fn is not None:
             return self.add(fn, **options)
@@ -224,7 +225,8 @@ class Runtime(AdapterCalls):
         """Call a tool by name, as a model does, or by its function. Never raises for the tool's failure.
 
         ``args`` is one mapping from names to values. Options, all for this call: ``id`` names it, ``thread`` and
-        ``tenant`` say whose it is, ``timeout`` and ``retry`` replace the tool's, ``idempotency_key`` is the key to send.
+        ``tenant`` name its conversation and its customer, ``timeout`` and ``retry`` replace the tool's,
+        ``idempotency_key`` is the key to send.
         """
         services = self._engine  # not a coroutine function itself: one coroutine less on the happy path
         found = self._tool_index.get(tool)
@@ -288,8 +290,8 @@ class Runtime(AdapterCalls):
     ) -> Turn:
         """Make a turn of calls that may depend on each other: ``async with rt.turn(timeout="5m") as turn``.
 
-        ``timeout``, ``on_timeout``, ``max_calls`` and ``max_calls_per_tool`` are the manifest's unless said here.
-        ``thread`` and ``tenant`` hold for all calls; an empty text is none.
+        ``timeout``, ``on_timeout``, ``max_calls`` and ``max_calls_per_tool`` default to the manifest's. ``thread`` and
+        ``tenant`` hold for all calls; an empty text is none.
         """
         self._engine.runner.refuse_if_closed()
         require_text_names("turn", thread=thread, tenant=tenant, id=id)

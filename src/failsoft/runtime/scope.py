@@ -38,7 +38,7 @@ class Scope(Protocol):
 
 
 class CountsSuccess(Protocol):
-    """The run of an agent, as far as a guarded function's call needs it."""
+    """The part of an agent's run that a guarded function's call uses."""
 
     def note_success(self) -> None: ...
 
@@ -174,8 +174,8 @@ def in_thread(fn: Callable[P, R]) -> Callable[P, R]:
     """Wrap ``fn`` to run in an OS thread or an executor as part of the current call.
 
     Guarded calls that ``fn`` makes are then known to the tool that made the thread: their effects count for its call.
-    Until ``fn`` has returned, the call may not claim that nothing happened. Context variables are there as well. Without
-    it, ``threading.Thread``, ``run_in_executor`` and ``executor.submit`` start from an empty context.
+    Until ``fn`` has returned, the call may not claim that nothing happened. Context variables are copied too. Without
+    ``in_thread``, ``threading.Thread``, ``run_in_executor`` and ``executor.submit`` start from an empty context.
     """
     if not callable(fn):
         raise TypeError(f"in_thread: {fn!r:.80} cannot be called: give the function itself, not what it returned")

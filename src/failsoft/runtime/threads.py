@@ -110,7 +110,7 @@ class Thread:
         self._rt.books.conversations.forget(self._conversation, None if tool is None else self._id_of(tool))
 
     def available(self, tool: str | Callable[..., Any]) -> bool:
-        """True if the tool, or a fallback for it, can be used here as far as is known.
+        """True unless the tool and all its fallbacks are known to be unavailable here.
 
         Adapters offer models only such tools.
         """
@@ -148,7 +148,7 @@ class Thread:
     def close_dangling(self) -> list[Dangling]:
         """Return ``dangling`` and forget these calls. Give the model each text as the result of its call.
 
-        After this, calls that were refused because they had begun before may be made again.
+        Calls that were refused because an earlier start of them was unanswered may then be made again.
         """
         return self._rt.books.conversations.close_dangling(self._conversation)
 

@@ -65,8 +65,8 @@ class RuntimeView:
         """A tool's circuit at this moment; with ``fallback_of`` the one that it has as the fallback of that tool.
 
         ``.state`` is ``closed``, ``open`` or ``half_open``; ``.failure_count`` counts consecutive transient failures;
-        ``.available`` is False for a tool that is not here; ``.retry_after`` are the seconds until a probe is let through;
-        ``.failure_rate`` is the share of failures in the breaker's window, if it has one.
+        ``.available`` is False for a tool that is disabled or missing; ``.retry_after`` is the time in seconds until a
+        probe is admitted; ``.failure_rate`` is the share of failures in the breaker's window, if it has one.
         """
         services = self._engine
         found = services.toolbox.find(tool_id)
@@ -147,10 +147,10 @@ class RuntimeView:
     def subscribe(
         self, fn: Callable[[Event], None], *, inline: bool = False, capacity: int = CAPACITY
     ) -> Callable[[], None]:
-        """Have ``fn`` called with every event from now on; the function returned ends that.
+        """Call ``fn`` with every event from now on. Return a function that ends the subscription.
 
-        ``fn`` runs on an OS thread of its own, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
-        wait for it, and the oldest are dropped; the event ``EventsDropped`` and the log say so. With ``inline=True``
+        ``fn`` runs on its own OS thread, and calls do not wait for it. If it cannot keep up, about ``capacity`` events
+        are queued and the oldest are dropped; the event ``EventsDropped`` and the log report that. With ``inline=True``
         every call waits until ``fn`` has had its events, unless ``fn`` takes longer than 50 ms; in virtual time that is
         always so.
         """
@@ -168,11 +168,11 @@ class RuntimeView:
     def subscribe_batches(
         self, sink: EventSink, *, every: Duration = DEFAULT_INTERVAL, capacity: int = CAPACITY
     ) -> Callable[[], None]:
-        """Have all events from now on written to ``sink`` in batches; the function returned ends that and closes the sink.
+        """Write all events from now on to ``sink`` in batches. Return a function that ends this and closes the sink.
 
-        ``sink.write(batch)`` runs on an OS thread of its own, with a sequence of events: ``every`` so often, when there are
-        many, on ``flush`` and on ``close``, which also calls ``sink.close()``. This is cheaper than ``subscribe``. About
-        ``capacity`` events wait for a slow sink; then the oldest are dropped.
+        ``sink.write(batch)`` gets a sequence of events, on an OS thread of its own: at the interval ``every``, sooner
+        if there are many, on ``flush`` and on ``close``, which also calls ``sink.close()``. This is cheaper than
+        ``subscribe``. About ``capacity`` events wait for a slow sink; then the oldest are dropped.
         """
         self._engine.runner.refuse_if_closed()
         require_sink(sink)
@@ -187,7 +187,7 @@ class RuntimeView:
         self._engine.log.record_event(EVENTS_DROPPED, None, None, None, fields)
 
     def instrument(self, instrument: Instrument) -> Callable[[], None]:
-        """Surround turns, calls and attempts with an ``Instrument`` from now on; the function returned ends that.
+        """Surround turns, calls and attempts with an ``Instrument`` from now on. Return a function that removes it.
 
         Tools leave the fast path meanwhile.
         """
@@ -205,5 +205,5 @@ class RuntimeView:
 
     @property
     def tools(self) -> ToolIds:
-        """The ids of all tools; ``rt.tools["pay"]`` has what is known of one."""
+        """The ids of all tools; ``rt.tools["pay"]`` describes one."""
         return ToolIds(self._engine.toolbox.tools)

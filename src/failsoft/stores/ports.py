@@ -24,7 +24,7 @@ Rules for every breaker store
 - ``swap`` is atomic, also between processes: it changes a circuit only if its version is still the one given.
 - ``watch`` first reports every circuit in the store, then every change by any process within about a second. Watchers
   may be called on any thread; they return at once, and do not call the store.
-- Times are wall-clock times: every process has a monotonic clock of its own.
+- Times are wall-clock times: monotonic clocks differ between processes.
 - ``load``, ``swap`` and ``watch`` may block and may raise: the runtime calls them on a thread of its own, and goes on with
   its local circuits. ``failsoft.testing.check_breaker_store`` checks a breaker store.
 
@@ -65,7 +65,7 @@ _NOBODY = "%"  # the part None; no escaped part equals it
 
 
 def key_of(*parts: str | None) -> str:
-    """Make a key from its parts, the widest first: tenant, thread, tool … None is a part of its own."""
+    """Make a key from its parts, the widest first: tenant, thread, tool … None is a distinct part."""
     from urllib.parse import quote  # imported only if there is a store
 
     return "/".join(_NOBODY if part is None else quote(part, safe=" ", errors="surrogatepass") for part in parts)

@@ -28,12 +28,12 @@ def test_a_sound_manifest_has_no_findings():
         ),
         (
             "{read_only: true, retry: {initial_delay: 1s}}",
-            "warning f.yaml:1:9: tools.a.retry.initial_delay: 1s is cut to the max_delay of 800ms: raise that one too",
+            "warning f.yaml:1:9: tools.a.retry.initial_delay: 1s is cut to the max_delay of 800ms: raise max_delay too",
         ),
         (
             "{read_only: true, retry: {max_total_time: 50ms}}",
-            "warning f.yaml:1:9: tools.a.retry.max_total_time: 50ms is over before the first retry, which waits 100ms:"
-            " none is made",
+            "warning f.yaml:1:9: tools.a.retry.max_total_time: 50ms is shorter than the delay of the first retry, 100ms:"
+            " no retry is made",
         ),
         (
             "{read_only: true, retry: {rules: [{max_attempts: 2, handle_errors: [UNKNOWN]},"
@@ -60,7 +60,7 @@ def test_a_reference_that_is_misspelt_is_an_argument():
     tools = "tools: {a: {read_only: true}}"
     plan = "calls: [{id: x, tool: a, args: {v: [{$rf: y}, {$ref: y}, {$gt: 3}, {$reff: 1, b: 2}]}}, {id: y, tool: a}]"
     assert found(tools, plan) == [
-        "warning p.yaml:1:9: calls[0].args.v[0].$rf: is handed to the tool as it is; did you mean $ref?"
+        "warning p.yaml:1:9: calls[0].args.v[0].$rf: is passed to the tool unchanged; did you mean $ref?"
     ]
 
 
@@ -103,7 +103,7 @@ def test_an_undefined_tool_is_an_error_if_the_tools_in_code_are_known():
     source = "tools: {a: {read_only: true, fallbacks: [cached_flight]}}"
     assert found(source, known=["a", "cached_flight"]) == []
     assert found(source, known=["cached_flights"]) == [
-        "error f.yaml:1:9: tools.a: nothing says where it is: add an entrypoint, or register it in code",
+        "error f.yaml:1:9: tools.a: it has no entrypoint: add one, or register the tool in code",
         "error f.yaml:1:9: tools.a.fallbacks: there is no tool cached_flight; did you mean cached_flights?",
     ]
     assert found("tools: {a: {read_only: true, entrypoint: {function: 'x:y'}}}", known=[]) == []
@@ -145,7 +145,7 @@ def test_a_policy_that_matches_nothing():
 def test_a_retry_policy_for_unknown_effects_without_consent_is_warned_about():
     rule = "name: one, when: {effect: [none, unknown]}, then: retry"
     assert policies(f"{{{rule}}}") == [
-        "warning f.yaml:2:5: policies[0].then: what may have happened is repeated only with even_if_effect_unknown: true"
+        "warning f.yaml:2:5: policies[0].then: a call that may have taken effect is retried only with even_if_effect_unknown: true"
     ]
     assert policies(f"{{{rule}, even_if_effect_unknown: true}}") == []
 

@@ -403,9 +403,9 @@ def test_policies_are_read_with_all_conditions():
         ("tools: {a: {isolation: {}}}", "tools.a.isolation.process: is missing"),
         (
             "tools: {a: {classification: [{as: permanent}]}}",
-            "tools.a.classification[0]: say when it applies: http_status",
+            "tools.a.classification[0]: expected a condition: http_status",
         ),
-        ("tools: {a: {classification: [{http_status: 503}]}}", "tools.a.classification[0]: say what it means: as"),
+        ("tools: {a: {classification: [{http_status: 503}]}}", "tools.a.classification[0]: expected a result: as"),
         (
             "tools: {a: {classification: [{pattern: '(', as: permanent}]}}",
             "classification[0].pattern: '(' is not a regular",
@@ -414,7 +414,7 @@ def test_policies_are_read_with_all_conditions():
         ("tools: {'': {}}", "1:9: tools.: '' is empty"),
         ("tools: [a]", "1:8: tools: ['a'] is not a mapping: write keys and values"),
         ("tools: {a: 3}", "1:12: tools.a: 3 is not a mapping: write keys and values"),
-        ("tool: {timeout: 3s}", "1:1: tool: has no id: say id"),
+        ("tool: {timeout: 3s}", "1:1: tool: has no id: write one"),
         ("tool: {id: a}\ntools: {}", "1:1: tool: tools is given too and means the same: keep one"),
         ("tools: {a: {id: b}}", "1:1: tools: a has the id b: drop the id, or use it as the key"),
         ("turn: {on_timeout: kill}", "1:20: turn.on_timeout: 'kill' is not one of leave, cancel"),

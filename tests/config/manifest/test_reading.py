@@ -94,7 +94,7 @@ def test_all_recoverable_problems_are_reported_at_once():
 
 def test_32_levels_are_deep_enough():
     assert not problems("[" * 32 + "]" * 32)
-    assert only("[" * 33 + "]" * 33) == "f.yaml:1:33: this is nested more than 32 deep: write it flatter"
+    assert only("[" * 33 + "]" * 33) == "f.yaml:1:33: this is nested more than 32 deep: use fewer levels"
 
 
 @pytest.mark.parametrize("unit", ["[", "{a: ", "- ", "? ", '{"a":'])

@@ -74,7 +74,7 @@ model: flight_search failed: NOT_FOUND (tool_unavailable, not run). It had no ef
 operator: flight_search failed: NOT_FOUND, tool_unavailable, not run. Rule: unknown_tool (A tool
   that is not registered stays missing on retry). Message: There is no tool named 'flight_search'
   here; did you mean flight_search_backup?
-To do: Register or install the tool (its id, its import path, its program), or take it away from the
+To do: Register or install the tool (its id, its import path, its program), or remove it from the
   agent.\
 """)
 
@@ -102,8 +102,8 @@ model: flight_search failed: UNAVAILABLE (tool_transient, 5 attempts). It may ha
   Error text, as data: "503 Service Unavailable at 10.0.0.7"
 operator: flight_search failed: UNAVAILABLE, tool_transient, 5 attempts. Rule: status (Said by the
   test). Message: 503 Service Unavailable at 10.0.0.7
-To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it
-  a fallback.
+To do: Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and
+  retries, or add a fallback.
 It may have taken effect: check before it is done again.\
 """)
 
@@ -116,8 +116,8 @@ model: flight_search failed: RESOURCE_EXHAUSTED (tool_transient, 2 attempts). It
   10.0.0.7"
 operator: flight_search failed: RESOURCE_EXHAUSTED, tool_transient, 2 attempts. Rule: status (Said
   by the test). Message: 503 Service Unavailable at 10.0.0.7
-To do: Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it
-  a fallback.\
+To do: Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and
+  retries, or add a fallback.\
 """)
 
 
@@ -132,8 +132,8 @@ model: flight_search failed: INVALID_ARGUMENT (tool_validation, not run). It had
 operator: flight_search failed: INVALID_ARGUMENT, tool_validation, not run. Rule: bad_arguments
   (Invalid input won't change on retry). Message: The arguments do not fit. Missing: destination,
   departure_date.
-To do: Nothing while the model corrects itself. Else describe the arguments better, or override the
-  classification.\
+To do: Nothing while the model corrects itself. Otherwise describe the arguments better, or override
+  the classification.\
 """)
 
 
@@ -146,8 +146,8 @@ model: flight_search failed: INVALID_ARGUMENT (tool_validation, 1 attempt). It h
   data: "HTTP 422 from upstream"
 operator: flight_search failed: INVALID_ARGUMENT, tool_validation, 1 attempt. Rule: status (Said by
   the test). Message: HTTP 422 from upstream
-To do: Nothing while the model corrects itself. Else describe the arguments better, or override the
-  classification.\
+To do: Nothing while the model corrects itself. Otherwise describe the arguments better, or override
+  the classification.\
 """)
 
 

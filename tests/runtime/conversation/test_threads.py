@@ -13,7 +13,7 @@ from tests.fakes import DOWN, INVALID, OFTEN, ONCE, Scripted, Takes, records, vi
 from tests.runtime.conversation.conversation import MISSING, THREAD, ask, faulty
 
 from failsoft import Outcome, Runtime, ToolUnavailable
-from failsoft.runtime.conversation import conversation_log
+from failsoft.runtime.conversation import thread_notes
 
 # --- availability ------------------------------------------------------------------------------------------------------
 
@@ -359,7 +359,7 @@ async def test_threads_without_state_are_freed() -> None:
 
 @virtual
 async def test_the_number_of_kept_threads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_log, "MOST_THREADS", 10)
+    monkeypatch.setattr(thread_notes, "MOST_THREADS", 10)
     rt = Runtime()
     rt.add(Scripted(DOWN), id="search", retry=ONCE, breaker=OFTEN)
     for number in range(30):

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ProxyGuard(Protocol):
-    """The guard of an agent, as far as all proxies need it."""
+    """The part of an agent's guard that all proxies use."""
 
     proxy_classes: dict[tuple[type, type], type]
 

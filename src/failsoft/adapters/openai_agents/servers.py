@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ServerGuard(ProxyGuard, Protocol):
-    """The guard of an agent, as far as a server needs it."""
+    """The part of an agent's guard that a server uses."""
 
     runtime: Runtime
 

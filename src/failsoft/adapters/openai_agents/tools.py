@@ -20,7 +20,7 @@ T = TypeVar("T", bound=FunctionTool | CustomTool)
 
 
 class ToolGuard(ProxyGuard, Protocol):
-    """The guard of an agent, as far as a tool needs it."""
+    """The part of an agent's guard that a tool uses."""
 
     def guard_tools(self, tools: list[Tool]) -> list[Tool]: ...
     async def invoke(self, tool: GuardedTool, bare: Any, context: ToolContext[Any], text: str) -> Any: ...

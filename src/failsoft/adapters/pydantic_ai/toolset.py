@@ -57,7 +57,7 @@ def failsoft_options(tool: ToolsetTool[Any]) -> dict[str, Any]:
 
 
 class Rules(Protocol):
-    """The settings of the capability, as far as calls need them."""
+    """The settings of the capability that calls use."""
 
     runtime: Runtime
     graceful: bool

@@ -170,6 +170,6 @@ class ManifestBlock(Block):
         if "tool" in given:
             tool = given.pop("tool")
             if "id" not in tool.layer:
-                raise Conflict(("tool", "has no id: say id"))
+                raise Conflict(("tool", "has no id: write one"))
             tools = {tool.layer["id"]: tool}
         return {**given, "tools": tools}

@@ -70,7 +70,7 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
     for id, tool in manifest.tools.items():
         options, place, field = tool.options, tool.place, f"tools.{id}"
         if tool.entrypoint is None and tools.in_code is not None and id not in tools.in_code:
-            yield "error", place, field, "nothing says where it is: add an entrypoint, or register it in code"
+            yield "error", place, field, "it has no entrypoint: add one, or register the tool in code"
         for fallback in options.fallbacks:
             yield from tools.find(fallback.tool, place, f"{field}.fallbacks")
         if know_effect(options, undeclared=manifest.undeclared).safe is None and count_attempts(options.retry) > 1:
@@ -131,7 +131,7 @@ def _check_policies(policies: tuple[Policy, ...], tools: _Tools) -> Iterator[Fin
                 yield _shadow(earlier, policy, place, field)
                 break
         if policy.then.strategy == "retry" and "unknown" in policy.when.effect and not policy.even_if_effect_unknown:
-            message = "what may have happened is repeated only with even_if_effect_unknown: true"
+            message = "a call that may have taken effect is retried only with even_if_effect_unknown: true"
             yield "warning", place, f"{field}.then", message
         yield from _check_words(policy, tools, place, field)
 
@@ -143,7 +143,7 @@ def _check_words(policy: Policy, tools: _Tools, place: str, field: str) -> Itera
             "warning",
             place,
             f"{field}.then.message",
-            f"{left} is shown as it is: a policy's text has no placeholders",
+            f"{left} is shown unchanged: a policy's text has no placeholders",
         )
     if policy.then.tool is not None:
         yield from tools.find(policy.then.tool, place, f"{field}.then.tool", missing="warning")
@@ -190,11 +190,11 @@ def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, 
         if not others and isinstance(key, str) and key.startswith("$"):
             hint = did_you_mean(key.lower(), (REF, LITERAL))
             if hint:
-                yield f"{path}.{key}", f"is handed to the tool as it is{hint}"
+                yield f"{path}.{key}", f"is passed to the tool unchanged{hint}"
         elif not others and key == "ref" and isinstance(value[key], str) and _call_of(value[key]) in ids:
             yield (
                 f"{path}.{key}",
-                f'is handed to the tool as it is; write "{REF}" for the value of {_call_of(value[key])}',
+                f'is passed to the tool unchanged; write "{REF}" for the value of {_call_of(value[key])}',
             )
         for name, item in value.items():
             yield from _odd(item, f"{path}.{name}", ids)
@@ -206,7 +206,7 @@ def _odd(value: object, path: str, ids: Collection[str]) -> Iterator[tuple[str, 
         if id in ids:
             yield (
                 path,
-                f'{value!r:.80} is handed to the tool as a text; write {{"{REF}": "{id}"}} for the value of {id}',
+                f'{value!r:.80} is passed to the tool as a text; write {{"{REF}": "{id}"}} for the value of {id}',
             )
 
 

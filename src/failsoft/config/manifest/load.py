@@ -144,7 +144,7 @@ def _refuse_texts(document: Document, content: Mapping[str, Any]) -> None:
 
 
 def _fallbacks(tool: object) -> Iterator[str]:
-    """The ids of a tool's fallbacks, as far as they are readable."""
+    """The readable ids of a tool's fallbacks."""
     for key, value in _items(tool):
         if key in keys_of(OptionsBlock, "error_handling"):
             yield from _fallbacks(value)

@@ -272,7 +272,7 @@ class _Refs:
         if depth > DEEPEST or self._parts > MOST_PARTS:
             self._too_deep = True
             why = f"is nested more than {DEEPEST} deep" if depth > DEEPEST else f"has more than {MOST_PARTS} parts"
-            self._note(path[:4], f"{why}: write it flatter")
+            self._note(path[:4], f"{why}: use fewer levels or parts")
             return None
         if isinstance(value, Mapping):
             if value.keys() & {REF, LITERAL}:

@@ -152,7 +152,7 @@ class _Builder:
         self._refuse_marks(event, path, at)
         if isinstance(event, yaml.CollectionStartEvent):
             if len(self._stack) == DEEPEST:
-                raise _Unreadable(f"this is nested more than {DEEPEST} deep: write it flatter", at)
+                raise _Unreadable(f"this is nested more than {DEEPEST} deep: use fewer levels", at)
             self._stack.append(_Frame({} if isinstance(event, yaml.MappingStartEvent) else [], path))
         else:
             self._store(self._scalar(event, path, at) if isinstance(event, yaml.ScalarEvent) else None)

@@ -9,7 +9,7 @@ Rules
 - ``happened``: the call has succeeded. Without a value, ``outcome.value_known`` is false.
 - ``none``: the effect of the attempt is none. Retries and fallbacks follow as after any such failure.
 - ``unknown``: nothing changes. The effect stays unknown, which prevents retries and fallbacks.
-- An answer that is not a ``Verified``, or a made-up one, means ``unknown``.
+- An answer that is not a valid ``Verified`` means ``unknown``.
 - ``none`` is about one tool. It is rejected if a fallback of the call may have written, if it was read from a part of
   the answer or by a fallback of the reading tool, and if the call is known to have acted.
 """

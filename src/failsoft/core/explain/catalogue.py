@@ -146,14 +146,14 @@ ENGLISH: Texts = {
     "operator.effect": "It may have taken effect: check before it is done again.",
     "decision": "Decided: {strategy}. {why}",
     "steps.tool_unavailable": (
-        "Register or install the tool (its id, its import path, its program), or take it away from the agent."
+        "Register or install the tool (its id, its import path, its program), or remove it from the agent."
     ),
     "steps.tool_misconfigured": "Check its credentials, permissions, quota and address.",
     "steps.tool_transient": (
-        "Nothing while it is rare. Else look at the service’s health, at timeout and retry, or give it a fallback."
+        "Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and retries, or add a fallback."
     ),
     "steps.tool_validation": (
-        "Nothing while the model corrects itself. Else describe the arguments better, or override the classification."
+        "Nothing while the model corrects itself. Otherwise describe the arguments better, or override the classification."
     ),
     "steps.internal_contract_bug": "Fix the tool’s code or its contract; the trace has the exception.",
     "steps.circuit_open": "See why the tool kept failing before: failsoft why.",
@@ -166,10 +166,10 @@ ENGLISH: Texts = {
     "steps.tool_call_limit": (
         "See why the tool was called so often (failsoft trace); raise max_calls_per_tool if all calls were needed."
     ),
-    "steps.queue_full": "Raise the tool’s concurrency or its queue, or call it less often at a time.",
+    "steps.queue_full": "Raise the tool’s concurrency or its queue, or make fewer calls at a time.",
     "steps.thread_limit": "Give the tool isolation: process, so that attempts that time out are stopped for good.",
-    "steps.rate_limit": "Nothing while it is rare. Else raise the tool’s rate, or call it less often.",
-    "steps.rate_hold": "Nothing: the service has named the time. If it happens often, ask for a higher limit.",
+    "steps.rate_limit": "Nothing while it is rare. Otherwise raise the tool’s rate, or call it less often.",
+    "steps.rate_hold": "Nothing: the call may be made again at the time that the service has named. If it happens often, ask for a higher limit.",
     "steps.output_mismatch": "Make the tool’s result and its declared output agree.",
     "steps.unprotected": "Declare the function with async def, so that it can be awaited and guarded.",
     "steps.loop_prevented": "See why the model repeats itself: the tool’s description may promise too much.",

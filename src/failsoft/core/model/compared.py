@@ -1,7 +1,7 @@
 """Warn about comparisons that are never true: ``code == 503``, ``health.state == "OPEN"``, ``status == "success"``.
 
-Such a comparison is logged once if the other value is a misspelling or not a text. Any other text is ignored: it may
-come from a list of words for several libraries.
+Such a comparison is logged once, if the other value is not a text or is a misspelling. Any other text is ignored:
+programs compare with words of several libraries.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ _SHORT = 0.1  # seconds; a shorter open time is probably a mistake
 def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
     """Find options that have no effect, or not the effect that a reader expects."""
     if options.id != options.id.strip():
-        yield "id", f"{options.id!r:.80} begins or ends with a blank: models and plans will not write it so"
+        yield "id", f"{options.id!r:.80} begins or ends with a blank, which models and plans will not write"
     if not options.label.strip() and options.id.strip("_ "):
         yield "label", f"{options.label!r:.80} is blank: people see it as the tool's name"
     if options.queue != QUEUE and options.concurrency is None:
-        yield "queue", "nothing waits where there is no concurrency: give one, or drop queue"
+        yield "queue", "has no effect without concurrency: give one, or drop queue"
     yield from _find_odd_retry(options.retry)
     yield from _find_odd_fallbacks(options)
     if options.breaker.timeout < _SHORT:
@@ -49,15 +49,13 @@ def count_attempts(retry: RetryOptions) -> int:
 
 def _find_odd_retry(retry: RetryOptions) -> Iterator[Oddity]:
     if retry.initial_delay > retry.max_delay:
-        message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise that one too"
+        message = f"{text(retry.initial_delay)} is cut to the max_delay of {text(retry.max_delay)}: raise max_delay too"
         yield "retry.initial_delay", message
     if 0 < retry.jitter_percent < 1:
         yield "retry.jitter_percent", f"{retry.jitter_percent:g} is less than one percent; write 10 for ten percent"
     first = min(retry.initial_delay, retry.max_delay)
     if count_attempts(retry) > 1 and first > retry.max_total_time:
-        message = (
-            f"{text(retry.max_total_time)} is over before the first retry, which waits {text(first)}: none is made"
-        )
+        message = f"{text(retry.max_total_time)} is shorter than the delay of the first retry, {text(first)}: no retry is made"
         yield "retry.max_total_time", message
     listed = set()
     for number, rule in enumerate(retry.rules or ()):

@@ -30,9 +30,9 @@ class Override(Options):
     def __post_init__(self) -> None:
         conditions = (self.http_status, self.code, self.exception, self.pattern, self.matches)
         if all(condition is None for condition in conditions):
-            raise ValueError("say when it applies: http_status, code, exception or pattern")
+            raise ValueError("expected a condition: http_status, code, exception or pattern")
         if self.as_ is None and self.category is None and self.to_code is None and self.effect is None:
-            raise ValueError("say what it means: as, category, to_code or effect")
+            raise ValueError("expected a result: as, category, to_code or effect")
         if self.http_status is not None:
             whole("http_status", self.http_status, least=100, most=599)
         for name, text in (("code", self.code), ("exception", self.exception), ("pattern", self.pattern)):

@@ -29,7 +29,7 @@ class RetryRule(Options):
         whole("max_attempts", self.max_attempts, least=1)
         fill(self, "handle_errors", codes("handle_errors", self.handle_errors))
         if not self.handle_errors:
-            raise ValueError("handle_errors: the list is empty: say which errors are repeated, like [UNAVAILABLE]")
+            raise ValueError("handle_errors: the list is empty: name the errors to retry, like [UNAVAILABLE]")
 
 
 @options

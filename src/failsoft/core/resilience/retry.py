@@ -94,7 +94,7 @@ def add_hinted_wait(attempts: Attempts, seconds: float) -> Attempts:
 def add_unreported(
     attempts: Attempts, options: RetryOptions, fault: Fault, *, made: int, first_failed_at: float
 ) -> Attempts:
-    """Set the failed attempts to ``made``. Unreported ones count as failures like ``fault``."""
+    """Set the number of failed attempts to ``made``. Attempts that were not reported count as failures like ``fault``."""
     missing = max(made - attempts.made, 0)
     matched = _matched(attempts, options.rules, fault, missing) if options.rules else ()
     return attempts._replace(made=made, first_failed_at=first_failed_at, matched=matched)

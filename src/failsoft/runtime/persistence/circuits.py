@@ -52,7 +52,7 @@ Lock = Callable[[], AbstractContextManager[Any]]  # returns the current lock: a 
 
 
 class Circuit(Protocol):
-    """A tool's health, as far as its circuit is shared."""
+    """The part of a tool's health that is shared: its circuit."""
 
     state: BreakerState
     options: BreakerOptions

@@ -1,4 +1,4 @@
-"""A write, as far as the effect ledger needs it, and its record on the way into the store."""
+"""The parts of a write that the effect ledger uses, and its record on the way into the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ End = Literal["happened", "none", "unknown"]  # how a recorded call has ended
 
 
 class Writer(Protocol):
-    """A tool, as far as the ledger needs it."""
+    """The parts of a tool that the ledger uses."""
 
     id: str
 

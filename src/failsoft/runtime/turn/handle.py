@@ -35,13 +35,13 @@ SHOWN = "<Handle "  # the beginning of a handle's repr
 
 
 class HandleOwner(HandleTurn, Protocol):
-    """The turn of a handle, as far as the handle needs it."""
+    """The part of a turn that its handles use."""
 
     given: set[str]
 
 
 class HandleScheduler(Protocol):
-    """The scheduler of that turn, as far as handles need it."""
+    """The part of a turn's scheduler that handles use."""
 
     shown: bool
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OpenTurn(Protocol):
-    """``Runtime.turn``, as far as a plan needs it."""
+    """The part of ``Runtime.turn`` that a plan uses."""
 
     def __call__(
         self,
@@ -49,7 +49,7 @@ async def run_plan(
 
 
 def turn_of(plan: Plan, open_turn: OpenTurn) -> Turn:
-    """The turn of a plan, with the plan's own limits. What is odd in the plan is logged."""
+    """The turn of a plan, with the plan's own limits. Probable mistakes in the plan are logged."""
     for place, message in find_odd_arguments(plan):
         log.warning("%s: %s", place, message)
     if not plan.calls:

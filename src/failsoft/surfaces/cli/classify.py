@@ -29,7 +29,7 @@ _EFFECTS = {
 @click.argument("words", metavar="TEXT", nargs=-1, required=True)
 @json_option
 def classify(words: tuple[str, ...], as_json: bool) -> int:
-    """Classify an error TEXT: what it means, whether a retry can help, and which rule says so.
+    """Classify an error TEXT: what it means, whether a retry can help, and which rule decided.
 
     TEXT is - for standard input. Exit codes: 0, 2 there is no text.
     """

@@ -59,7 +59,7 @@ def list_entries(
 @store_option
 @json_option
 def show(entry_id: str, store: str | None, as_json: bool) -> int:
-    """Show one entry; ID is an entry's, or a call's if only one entry is of it.
+    """Show one entry. ID is the id of the entry, or of its call if the call has only one.
 
     Exit codes: 0, 1 there is no such entry, 2 there is no store.
     """
@@ -73,7 +73,7 @@ def show(entry_id: str, store: str | None, as_json: bool) -> int:
 @click.argument("entry_id", metavar="ID")
 @click.argument("verdict", metavar="happened|none", type=click.Choice(["happened", "none"]))
 @click.option("--value", metavar="JSON", help="What the tool would have returned, after happened.")
-@click.option("--by", metavar="NAME", help="Who has found out.  [default: your user name]")
+@click.option("--by", metavar="NAME", help="The name to record.  [default: your user name]")
 @store_option
 @json_option
 def resolve(entry_id: str, verdict: Any, *, value: str | None, by: str | None, store: str | None, as_json: bool) -> int:
