@@ -54,8 +54,8 @@ User:   I hear it works now. A hotel in Paris, please.
 Bot:    I couldn’t reach hotel search right now. It may work if we try again in a little while.
         the operator reads: hotel_search failed: UNAVAILABLE, tool_transient, 3 attempts. Rule: http_status:
           503 (An unavailable service may recover). Message: 503 Service Unavailable
-        To do: Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and retries, or
-          add a fallback.
+        To do: Nothing while it is rare. Otherwise check the service’s health, the tool’s timeout and retries,
+          or add a fallback.
         Decided: escalate. Transient error (max attempts reached (3))
 
 User:   Yes, try again.

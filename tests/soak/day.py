@@ -25,7 +25,7 @@ from tests.soak.trouble import DAY, ShakyStore, Shift, draw
 from tests.soak.world import SPECS, World
 
 from failsoft import Runtime
-from failsoft.runtime.conversation import conversation_log as conversations
+from failsoft.runtime.conversation import thread_notes
 from failsoft.runtime.execution.clock import Clock
 from failsoft.runtime.persistence import cases, earlier_start, effect_ledger
 from failsoft.runtime.persistence.store_reads import submit_blocking
@@ -100,7 +100,7 @@ def live(
         place = path or Path(folder) / "trace.jsonl"
         place.unlink(missing_ok=True)
         with (
-            patch.object(conversations, "ask_store", _ask_at_once),
+            patch.object(thread_notes, "ask_store", _ask_at_once),
             patch.object(cases, "ask_store", _ask_at_once),
             patch.object(effect_ledger, "submit", _submit_at_once),
             patch.object(earlier_start, "submit", _submit_at_once),
