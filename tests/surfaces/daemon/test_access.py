@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import real
 from tests.surfaces.daemon.conftest import SECRETS
 
-from failsoft.surfaces.daemon.access import AccessOptions, allowed_hosts, host_name
+from failsoft.surfaces.daemon.access import Access, AccessOptions, allowed_hosts, host_name
 from failsoft.surfaces.daemon.app import ROUTES
 from failsoft.surfaces.daemon.tokens import Grant, TokenBook, TokenError, open_tokens, read_tokens, write_tokens
 
@@ -189,3 +189,29 @@ def test_a_running_daemon_notices_rotated_tokens(tmp_path: Path) -> None:
     path.chmod(0o644)
     now[0] += 1.0
     assert book.find(new.secret) is None
+
+
+@real
+async def test_http_1_0_may_leave_out_its_host_but_not_name_another_one(tmp_path: Path) -> None:
+    reached: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["http_version"])
+
+    async def ask(version: str, *hosts: bytes) -> int:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", host) for host in hosts]
+        scope = {"type": "http", "http_version": version, "method": "GET", "path": "/healthz", "headers": headers}
+        await Access(app, TokenBook(tmp_path / "tokens.json"), AccessOptions(), lambda: 0.0)(scope, app, send)
+        return int(sent[0]["status"])
+
+    assert await ask("1.0") == 204
+    assert await ask("1.0", b"localhost") == 204
+    assert await ask("1.0", b"evil.example") == 421
+    assert await ask("1.0", b"localhost", b"localhost") == 400
+    assert await ask("1.1") == 400
+    assert not reached

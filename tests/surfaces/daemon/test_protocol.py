@@ -22,11 +22,13 @@ class Transport(asyncio.Transport):
     def __init__(self, address: str) -> None:
         super().__init__({"peername": (address, 50_000)})
         self.written = b""
+        self.writes = 0
         self.closed = self.aborted = False
 
     def write(self, data: Any) -> None:
         if not self.closed:
             self.written += data
+            self.writes += 1
 
     def close(self) -> None:
         self.closed = True
@@ -80,7 +82,7 @@ class App:
 Connect = Callable[..., tuple[LimitedProtocol, Transport]]
 
 
-def connecter(app: App, most: int = 10) -> Connect:
+def connecter(app: Any, most: int = 10) -> Connect:
     state = ServerState()
     made = type("Limited", (LimitedProtocol,), {"most": most, "strangers": {}})
     config = uvicorn.Config(app, http=made, ws="none", log_config=None, access_log=False)
@@ -117,7 +119,7 @@ async def test_requests_that_wait_on_one_connection_are_limited() -> None:
     protocol, transport = connecter(app)()
     protocol.data_received(b"".join(GET % number for number in range(5_000)))
     await turn_over()
-    assert len(protocol.pipeline) < MOST_PIPELINED
+    assert len(protocol._requests) == MOST_PIPELINED
     app.may_answer.set()
     await turn_over(2_000)
     assert transport.statuses == [b"200"] * MOST_PIPELINED
@@ -302,3 +304,200 @@ async def test_the_rest_of_a_head_must_come_in_time_after_the_answer_to_the_requ
     await asyncio.sleep(0.01)
     assert transport.statuses == [b"200"]
     assert transport.closed
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"http://A.example:80/v1/tools?x=1", "/v1/tools"),
+        (b"HTTP://a.example:80", "/"),
+        (b"https://a.example:80?x=1", "/"),
+    ],
+)
+@real
+async def test_an_absolute_address_of_the_same_host_is_accepted(target: bytes, path: str) -> None:
+    app = App()
+    app.may_answer.set()
+    protocol, transport = connecter(app)()
+    protocol.data_received(b"GET " + target + b" HTTP/1.1\r\nhost: a.example:80\r\n\r\n")
+    await turn_over()
+    assert transport.statuses == [b"200"]
+    assert app.seen == [path]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET http://a@b/ HTTP/1.1\r\nhost: b",
+        b"GET http://b/ HTTP/1.1\r\nhost: b:80",
+        b"GET http://b/ HTTP/1.1\r\nhost: b\r\nhost: b",
+        b"GET ftp://b/ HTTP/1.1\r\nhost: b",
+        b"GET http:/b HTTP/1.1\r\nhost: b",
+        b"GET http://b\\@c/ HTTP/1.1\r\nhost: c",
+    ],
+)
+@real
+async def test_an_absolute_address_that_does_not_name_the_host_is_refused(head: bytes) -> None:
+    app = App()
+    protocol, transport = connecter(app)()
+    protocol.data_received(head + b"\r\n\r\n")
+    await turn_over()
+    assert transport.statuses == [b"400"]
+    assert not app.seen
+
+
+Answer = Callable[[Any, Any, Any], Any]
+
+
+async def ask(app: Answer, request: bytes) -> Transport:
+    protocol, transport = connecter(app)()
+    protocol.data_received(request)
+    await turn_over()
+    return transport
+
+
+def answers(*messages: dict[str, Any]) -> Answer:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        for message in messages:
+            await send(message)
+
+    return app
+
+
+def begins(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+def part(body: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+@real
+async def test_a_short_answer_is_written_at_once() -> None:
+    transport = await ask(answers(begins((b"content-length", b"2")), part(b"ok")), GET % 1)
+    assert transport.writes == 1
+    assert transport.written.endswith(b"content-length: 2\r\n\r\nok")
+
+
+@real
+async def test_an_answer_without_a_length_comes_in_chunks() -> None:
+    transport = await ask(answers(begins(), part(b"a" * 20, more=True), part(b"")), GET % 1)
+    assert transport.written.endswith(b"transfer-encoding: chunked\r\n\r\n14\r\n" + b"a" * 20 + b"\r\n0\r\n\r\n")
+    assert not transport.closed
+
+
+@real
+async def test_an_answer_without_a_length_ends_with_the_connection_of_http_1_0() -> None:
+    transport = await ask(answers(begins(), part(b"abc", more=True), part(b"d")), b"GET / HTTP/1.0\r\n\r\n")
+    assert transport.written.endswith(b"connection: close\r\n\r\nabcd")
+    assert transport.closed
+
+
+@real
+async def test_an_answer_to_head_has_no_body() -> None:
+    transport = await ask(
+        answers(begins((b"content-length", b"2")), part(b"ok")), b"HEAD / HTTP/1.1\r\nhost: a\r\n\r\n"
+    )
+    assert transport.written.endswith(b"content-length: 2\r\n\r\n")
+    assert not transport.closed
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (begins((b"content-length", b"3")), part(b"ok")),
+        (begins((b"content-length", b"1")), part(b"ok")),
+        (begins(), part(b"ok", more=True)),
+        (begins(), part(b"ok", more=True), begins()),
+    ],
+)
+@real
+async def test_an_answer_that_is_not_complete_ends_the_connection(messages: Any) -> None:
+    transport = await ask(answers(*messages), GET % 1)
+    assert transport.aborted
+
+
+@pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
+@real
+async def test_a_header_of_several_lines_is_never_written(value: bytes) -> None:
+    transport = await ask(answers(begins((b"allow", value)), part(b"")), GET % 1)
+    assert transport.written == b""
+    assert transport.aborted
+
+
+@real
+async def test_an_application_that_fails_is_answered_for() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            raise SystemExit("from a tool")
+
+    transport = await ask(app, GET % 1)
+    assert transport.statuses == [b"500"]
+    assert b"tool" not in transport.written
+    assert transport.closed
+
+
+@real
+async def test_an_answer_waits_until_the_client_takes_more() -> None:
+    app = answers(begins(), part(b"ok"))
+    protocol, transport = connecter(app)()
+    protocol.pause_writing()
+    protocol.data_received(GET % 1)
+    await turn_over()
+    assert not transport.written
+    protocol.resume_writing()
+    await turn_over()
+    assert transport.statuses == [b"200"]
+
+
+@real
+async def test_a_client_that_asks_whether_to_send_its_body_is_told_once_somebody_reads_it() -> None:
+    app = App()
+    protocol, transport = connecter(app)()
+    head = b"POST /1 HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\ncontent-length: 2\r\n\r\n"
+    protocol.data_received(head)
+    await turn_over()
+    assert transport.written == b"HTTP/1.1 100 Continue\r\n\r\n"
+    app.may_answer.set()
+    protocol.data_received(b"ab")
+    await turn_over()
+    assert transport.statuses == [b"100", b"200"]
+
+
+@real
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failsoft.surfaces.daemon.protocol.HEAD_SECONDS", 0.05)
+    app = App()
+    protocol, transport = connecter(app)()
+    protocol._idle_seconds = 0.1
+    protocol.data_received(GET % 1)
+    await asyncio.sleep(0.2)
+    assert not transport.closed
+    app.may_answer.set()
+    await turn_over()
+    assert transport.statuses == [b"200"]
+    assert not transport.closed
+    for _ in range(100):
+        await asyncio.sleep(0.02)
+        if transport.closed:
+            break
+    assert transport.closed
+
+
+@real
+async def test_a_head_in_drops_gets_no_more_time_with_each_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failsoft.surfaces.daemon.protocol.HEAD_SECONDS", 0.1)
+    app = App()
+    app.may_answer.set()
+    protocol, transport = connecter(app)()
+    protocol.data_received(GET % 1)
+    await turn_over()
+    for _ in range(100):
+        protocol.data_received(b"G")
+        await asyncio.sleep(0.01)
+        if transport.closed:
+            break
+    assert transport.closed
+    assert len(protocol._held) < 100

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from tests.fakes import real
 from tests.surfaces.daemon.conftest import Served
+from uvicorn.server import ServerState
 
-from failsoft.surfaces.daemon.app import ROUTES
-from failsoft.surfaces.daemon.server import LimitedProtocol
+from failsoft.surfaces.daemon.app import ROUTES, build_app
+from failsoft.surfaces.daemon.protocol import LimitedProtocol
 
 HOSTILE = ["' OR 1=1 --", "x'; DROP TABLE events; --", '"; DELETE FROM records; --', "%", "_", "\\", "*"]
 
@@ -55,19 +58,25 @@ async def test_the_memory_keeps_no_secret_and_no_text_of_another_tenant(open_dae
 
 
 def test_connections_beyond_the_limit_are_closed() -> None:
-    class Transport:
+    class Transport(asyncio.Transport):
         aborted = False
 
         def abort(self) -> None:
             self.aborted = True
 
-    transport = Transport()
-    protocol = LimitedProtocol.__new__(LimitedProtocol)
-    protocol.connections, protocol.most = {object()}, 1  # type: ignore[assignment]
-    protocol.connection_made(transport)
-    protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
-    protocol.connection_lost(None)
-    assert transport.aborted
+    async def connect() -> Transport:
+        class Limited(LimitedProtocol):
+            most = 0
+
+        transport = Transport()
+        config = uvicorn.Config(build_app, http=Limited, ws="none", log_config=None)
+        protocol = Limited(config=config, server_state=ServerState(), app_state={})
+        protocol.connection_made(transport)
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        protocol.connection_lost(None)
+        return transport
+
+    assert asyncio.run(connect()).aborted
 
 
 def test_a_daemon_listens_on_loopback_only(serve: Callable[..., Served]) -> None:

@@ -17,7 +17,7 @@ from failsoft.surfaces.cli.files import check_address, import_from_here, read
 if TYPE_CHECKING:
     from failsoft.surfaces.daemon.tokens import Token
 
-_NEEDED = "failsoft serve needs starlette, uvicorn and sse-starlette"
+_NEEDED = "failsoft serve needs starlette, uvicorn and httptools"
 _INSTALL = "Try: pip install 'failsoft[serve]'"
 
 

@@ -9,6 +9,7 @@ Rules
 - Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
 - The token is in the header ``Authorization: Bearer …`` and nowhere else.
 - Paths are compared as the server has received them, in ``scope["path"]``.
+- HTTP/1.0 knows no Host: such a request may come without one. Browsers always send it, and the allow-list is for them.
 - The Host allow-list has the addresses that the daemon is bound to and ``localhost``; others must be listed. No origin is
   allowed unless it is listed, ``null`` included.
 """
@@ -94,9 +95,9 @@ class Access:
         hosts, origins, site, secrets, lengths = read_headers(scope)
         if lengths > 1:  # a proxy may use the other length, and forward the rest of the body as a separate request
             raise Problem(400, "the length of the body is given twice", headers={"connection": "close"})
-        if len(hosts) != 1:
+        if len(hosts) > 1 or not (hosts or scope["http_version"] == "1.0"):
             raise Problem(400, "a request needs the header Host, once")
-        if host_name(hosts[0]) not in self._options.hosts:
+        if hosts and host_name(hosts[0]) not in self._options.hosts:
             raise Problem(421, "the daemon does not answer for this host: start it with --allow-host to allow it")
         if len(origins) > 1 or not self._options.origins.issuperset(origins):
             raise Problem(403, "this origin is not allowed: start the daemon with --allow-origin to allow it")

@@ -21,7 +21,7 @@ from failsoft.surfaces.daemon.body_mistakes import check_query
 from failsoft.surfaces.daemon.daemon import Daemon
 from failsoft.surfaces.daemon.limits import parse, read_body
 from failsoft.surfaces.daemon.problems import TITLES, Problem
-from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, RouteSpec
 from failsoft.surfaces.daemon.tokens import TokenBook
 
 log = logging.getLogger("failsoft")
@@ -95,8 +95,9 @@ class _Endpoint:
         if self._daemon.stopping:
             raise Problem(503, "the daemon is stopping", headers={"retry-after": "1", "connection": "close"})
         response: Response = await spec.handler(Exchange(self._daemon, request, body))
-        response.headers.setdefault("cache-control", "no-store")
-        response.headers.setdefault("x-content-type-options", "nosniff")
+        if not isinstance(response, JsonAnswer):
+            response.headers.setdefault("cache-control", "no-store")
+            response.headers.setdefault("x-content-type-options", "nosniff")
         await response(scope, receive, send)
 
 

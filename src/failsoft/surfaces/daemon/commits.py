@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 PATIENCE = 1.5  # seconds
-PACE = 0.005  # seconds
+PACE = 0.01  # seconds
 
 
 class Commits:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.core.model.errors import LedgerError
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.messages import ResolveRequest
 from failsoft.surfaces.daemon.problems import Problem
-from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, RouteSpec
 from failsoft.surfaces.daemon.steering import TENANT, TOOL, named_tenant
 
 _STATUS = {"unknown_id": 404, "store": 503}
@@ -24,7 +24,7 @@ async def get_ledger(on: Exchange) -> Response:
         found = await asyncio.to_thread(lambda: on.daemon.rt.ledger.unknown(tenant=tenant, tool=tool))
     except LedgerError as error:
         raise _ledger_problem(error) from None
-    return JSONResponse({"unknown": [entry.to_dict() for entry in found]})
+    return JsonAnswer({"unknown": [entry.to_dict() for entry in found]})
 
 
 async def post_resolve(on: Exchange) -> Response:
@@ -41,7 +41,7 @@ async def post_resolve(on: Exchange) -> Response:
         on.grant, "resolve", entry.id, tenant=entry.tenant, address=on.address, verdict=body.verdict, tool=entry.tool
     )
     await on.daemon.confirm()
-    return JSONResponse(entry.to_dict())
+    return JsonAnswer(entry.to_dict())
 
 
 def _ledger_problem(error: LedgerError) -> Problem:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.messages import AcknowledgeRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
-from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.steering import TENANT, TOOL, named_tenant
 
 LONGEST_PAGE = 1_000  # entries
@@ -30,7 +30,7 @@ async def get_escalations(on: Exchange) -> Response:
         raise Problem(400, f"state: expected one of {', '.join(STATES)}")
     found = on.daemon.escalations.entries(named_tenant(on), query.get("tool") or None, acknowledged=STATES[state])
     limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
-    return JSONResponse({"escalations": found[:limit], "total": len(found)})
+    return JsonAnswer({"escalations": found[:limit], "total": len(found)})
 
 
 async def post_acknowledge(on: Exchange) -> Response:
@@ -44,7 +44,7 @@ async def post_acknowledge(on: Exchange) -> Response:
         on.grant, "acknowledge", entry["id"], tenant=entry["tenant"], address=on.address, tool=entry["tool"], note=note
     )
     await on.daemon.confirm()
-    return JSONResponse(entry)
+    return JsonAnswer(entry)
 
 
 ROUTES = (

@@ -15,6 +15,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from failsoft.stores.ports import key_of
@@ -42,7 +43,7 @@ class Escalations:
         self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
         self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by their number of entries
         self._many = 0
-        self._unsaved: dict[str, tuple[str | None, str]] = {}  # tenant and id, by key
+        self._unsaved: dict[tuple[str | None, str], None] = {}  # tenants and ids
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
             own = self._entries.setdefault(entry["tenant"], OrderedDict())
             own[entry["id"]] = entry
@@ -51,7 +52,7 @@ class Escalations:
     def note(self, tenant: str | None, tool: str, event: Mapping[str, Any], runtime: str | None = None) -> None:
         """Count an escalation; ``event`` has the fields of the event ``Escalated``."""
         tool, code = tool[:LONGEST], _short(event.get("code"))
-        id = hashlib.sha256(key_of(tenant, runtime, tool, str(code)).encode()).hexdigest()[:20]
+        id = _id_of(tenant, runtime, tool, str(code))
         now = self._wall()
         with self._lock:
             own = self._entries.setdefault(tenant, OrderedDict())
@@ -65,7 +66,7 @@ class Escalations:
             own.move_to_end(id)
             if known is None:
                 self._resize(tenant, len(own) - 1, len(own))
-            self._unsaved[key_of(tenant, id)] = tenant, id
+            self._unsaved[tenant, id] = None
             if len(own) > MOST:
                 self._drop_oldest(tenant)
             elif self._many > MOST_IN_ALL:
@@ -74,7 +75,7 @@ class Escalations:
     def _drop_oldest(self, tenant: str | None) -> None:
         own = self._entries[tenant]
         oldest, _ = own.popitem(last=False)
-        self._unsaved[key_of(tenant, oldest)] = tenant, oldest
+        self._unsaved[tenant, oldest] = None
         self._resize(tenant, len(own) + 1, len(own))
 
     def _resize(self, tenant: str | None, before: int, after: int) -> None:
@@ -116,7 +117,7 @@ class Escalations:
             for owner, own in self._entries.items():
                 if id in own and tenant in (None, owner):
                     made = own[id] = {**own[id], "acknowledged": {"by": by, "at": self._wall(), "note": note}}
-                    self._unsaved[key_of(owner, id)] = owner, id
+                    self._unsaved[owner, id] = None
                     return made
         return None
 
@@ -124,7 +125,8 @@ class Escalations:
         """Put everything that has changed into the store. If the store raises, the next call tries all of it again."""
         with self._lock:
             unsaved, self._unsaved = self._unsaved, {}
-            changed = [(key, self._entries.get(owner, OrderedDict()).get(id)) for key, (owner, id) in unsaved.items()]
+            none: Mapping[str, Entry] = {}
+            changed = [(key_of(owner, id), self._entries.get(owner, none).get(id)) for owner, id in unsaved]
         try:
             for key, entry in changed:
                 if entry is None:
@@ -135,6 +137,11 @@ class Escalations:
             with self._lock:
                 self._unsaved = unsaved | self._unsaved
             raise
+
+
+@lru_cache(MOST)
+def _id_of(*parts: str | None) -> str:
+    return hashlib.sha256(key_of(*parts).encode()).hexdigest()[:20]
 
 
 def _short(value: Any) -> str | int | float | None:

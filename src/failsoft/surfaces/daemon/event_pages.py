@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.analysis.source import EventFilter
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.redact.printable import quote
 from failsoft.observe import events
-from failsoft.surfaces.daemon.feed import MOST_CLIENTS, MOST_EVENTS, SEND_SECONDS, Positioned, Wanted
+from failsoft.surfaces.daemon.event_stream import MEDIA_TYPE, EventStream, accepts_gzip
+from failsoft.surfaces.daemon.feed import MOST_CLIENTS, MOST_EVENTS, Positioned, Wanted
 from failsoft.surfaces.daemon.problems import Problem
-from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.scoping import full_id, tenant_for
 
-STREAM = "text/event-stream"
 EVENT_TYPES = frozenset(value for name, value in vars(events).items() if name.isupper() and isinstance(value, str))
 LONGEST_PAGE = 1_000  # events
 MOST_READ = 20_000  # events that one page looks through
@@ -57,7 +56,7 @@ def read_wanted(on: Exchange) -> Wanted:
 async def get_events(on: Exchange) -> Response:
     """Return a page of events, or a stream if the client accepts one."""
     wanted = read_wanted(on)
-    if STREAM in on.request.headers.get("accept", "") and on.request.method == "GET":
+    if MEDIA_TYPE in on.request.headers.get("accept", "") and on.request.method == "GET":
         return _stream(on, wanted)
     limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
     after = read_number(on.request, "after", 0)
@@ -66,7 +65,7 @@ async def get_events(on: Exchange) -> Response:
     if last:
         after = max(0, await feed.latest() - last)
     found, position, more = await _collect(feed, wanted, after, limit)
-    return JSONResponse({"events": [{"id": at, **event} for at, event in found], "next": position, "more": more})
+    return JsonAnswer({"events": [{"id": at, **event} for at, event in found], "next": position, "more": more})
 
 
 async def _collect(feed: Any, wanted: Wanted, after: int, limit: int) -> tuple[list[Positioned], int, bool]:
@@ -90,12 +89,9 @@ def _stream(on: Exchange, wanted: Wanted) -> Response:
     feed = on.daemon.feed
     if feed.clients >= MOST_CLIENTS:
         raise Problem(503, f"there are {MOST_CLIENTS} streams already", headers={"retry-after": "10"})
-    return EventSourceResponse(
-        feed.stream(wanted, _resume_after(on.request), on.request.scope["is_granted"]),
-        ping=15,
-        send_timeout=SEND_SECONDS,
-        headers={"cache-control": "no-store"},
-    )
+    gzip = accepts_gzip(on.request.headers.get("accept-encoding", ""))
+    is_granted = on.request.scope["is_granted"]
+    return EventStream(feed.stream(wanted, _resume_after(on.request), is_granted, gzip=gzip), gzip=gzip)
 
 
 def _resume_after(request: Request) -> int | None:
@@ -120,6 +116,6 @@ ROUTES = (
             Parameter(name="last", about="Start this many events before the latest one.", schema={"type": "integer", "minimum": 0, "maximum": LONGEST_PAGE}),
             *FILTERS,
         ),
-        media=("application/json", STREAM), also=(400, 503),
+        media=("application/json", MEDIA_TYPE), also=(400, 503),
     ),
 )  # fmt: skip

@@ -6,11 +6,11 @@ Rules
   the same filter get the same bytes.
 - The id of a message is the position of its last event in the store. A client that returns with this id, even after a
   restart of the daemon, gets everything after it.
-- There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them, or takes
-  nothing for ``SEND_SECONDS``, is dropped; its last id is where it can resume.
+- There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them is dropped;
+  its last id is where it can resume.
 - While there are no clients, nothing is read.
 - A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval: other requests are answered between.
-  Events are encoded on a worker thread for the same reason.
+  Events are encoded and compressed on a worker thread for the same reason.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from failsoft.analysis.source import EventFilter
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.stores.ports import Store
+from failsoft.surfaces.daemon.event_stream import compress
 from failsoft.surfaces.daemon.scoping import tenant_of
 
 log = logging.getLogger("failsoft")
@@ -33,7 +35,8 @@ INTERVAL: Final = 0.25  # seconds
 KEPT: Final = 64  # batches
 MOST_EVENTS: Final = 2_000  # of one batch
 MOST_CLIENTS: Final = 256
-SEND_SECONDS: Final = 10.0
+PING: Final = b": ping\n\n"
+PING_SECONDS: Final = 15.0  # after which a client that gets no events gets a comment
 LOOK_SECONDS: Final = 1.0  # seconds until a client with a void token is noticed when there are no events
 GROUP: Final = 5  # clients that get a batch at the same time
 SPREAD: Final = 0.6  # of the interval
@@ -67,7 +70,7 @@ def encode(name: str, position: int, data: str) -> bytes:
 class Batch:
     """Consecutive events, with the messages made of them."""
 
-    __slots__ = ("_made", "_rows", "_texts", "after", "last")
+    __slots__ = ("_made", "_packed", "_rows", "_texts", "after", "last")
 
     def __init__(self, after: int, rows: Sequence[Positioned]) -> None:
         self.after = after  # the position before it
@@ -75,6 +78,7 @@ class Batch:
         self._rows = rows
         self._texts: list[str] | None = None
         self._made: dict[Wanted, bytes] = {}
+        self._packed: dict[Wanted, bytes] = {}
 
     def texts(self) -> list[str]:
         """Return the events as JSON, encoded by the first call."""
@@ -91,6 +95,19 @@ class Batch:
             made = self._made[wanted] = encode("batch", self.last, f"[{','.join(texts)}]") if texts else b""
         return made
 
+    def packed(self, wanted: Wanted) -> bytes:
+        """Return the compressed message for a filter; empty if no event matches."""
+        made = self._packed.get(wanted)
+        if made is None:
+            message = self.message(wanted)
+            made = self._packed[wanted] = compress(message) if message else b""
+        return made
+
+    def prepare(self, clients: Iterable[tuple[Wanted, bool]]) -> None:
+        """Make the messages for these filters, compressed or not."""
+        for wanted, gzip in clients:
+            self.packed(wanted) if gzip else self.message(wanted)
+
 
 class Feed:
     """Reads the store for all clients."""
@@ -100,6 +117,7 @@ class Feed:
         self._interval = interval
         self._batches: deque[Batch] = deque(maxlen=KEPT)
         self._position = 0
+        self._following: Counter[tuple[Wanted, bool]] = Counter()  # the filters of the clients, compressed or not
         self._waiting: dict[asyncio.Future[None], None] = {}  # clients that have every batch so far
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -117,45 +135,51 @@ class Feed:
         return await asyncio.to_thread(find_latest, self._store)
 
     async def stream(
-        self, wanted: Wanted, after: int | None, is_granted: Callable[[], bool] = lambda: True
+        self, wanted: Wanted, after: int | None, is_granted: Callable[[], bool] = lambda: True, *, gzip: bool = False
     ) -> AsyncGenerator[bytes, None]:
-        """Yield messages for one client: what comes after a position (None: from now on).
+        """Yield messages for one client, compressed or not: what comes after a position (None: from now on).
 
         The stream ends when the daemon stops, and within ``LOOK_SECONDS`` after ``is_granted`` has become false.
         """
         self.clients += 1
+        self._following[wanted, gzip] += 1
         position = after or 0
+        make = Batch.packed if gzip else Batch.message
+        put = _encode_packed if gzip else encode
+        sent = monotonic()
         try:
             if self.clients > MOST_CLIENTS:  # several came at once, before any of them was counted
-                yield encode("dropped", position, "{}")
+                yield put("dropped", position, "{}")
                 return
             await self._start()
             position = await self._first_position(after)
-            yield encode("open", position, "{}")
-            while after is not None and position < self._begin() and not self.closed:
-                rows = await self.read(position, MOST_EVENTS)
-                if not rows:
-                    break
-                message = await asyncio.to_thread(Batch(position, rows).message, wanted)
+            yield put("open", position, "{}")
+            async for batch in self._stored(after, position):
+                message = await asyncio.to_thread(make, batch, wanted)
                 if not is_granted():
                     return
-                position = rows[-1][0]
+                position = batch.last
                 if message:
                     yield message
-            async for reached, batch in self._follow(position):
+            async for reached, news in self._follow(position):
                 if not is_granted():
                     return
-                if isinstance(batch, Batch):
-                    if message := batch.message(wanted):
+                if isinstance(news, Batch):
+                    if message := make(news, wanted):
+                        sent = monotonic()
                         yield message
-                elif batch is not None:
-                    self.dropped += batch == "dropped"
-                    yield encode(batch, reached, "{}")
+                elif news is not None:
+                    self.dropped += news == "dropped"
+                    yield put(news, reached, "{}")
+                if monotonic() - sent >= PING_SECONDS:
+                    sent = monotonic()
+                    yield compress(PING) if gzip else PING
         except Exception as error:  # the store failed; the client may reconnect
             log.warning("a stream of events ended: %s", sanitise(f"{type(error).__name__}: {error}"))
-            yield encode("dropped", position, "{}")
+            yield put("dropped", position, "{}")
         finally:
             self.clients -= 1
+            self._following -= Counter({(wanted, gzip): 1})
 
     async def _first_position(self, after: int | None) -> int:
         """Return the position that a client starts from.
@@ -165,6 +189,15 @@ class Feed:
         if after is None or after <= self._position:
             return self._position if after is None else after
         return min(after, await self.latest())
+
+    async def _stored(self, after: int | None, position: int) -> AsyncIterator[Batch]:
+        """Yield what is in the store already, for a client that resumes; nothing for others."""
+        while after is not None and position < self._begin() and not self.closed:
+            rows = await self.read(position, MOST_EVENTS)
+            if not rows:
+                return
+            yield Batch(position, rows)
+            position = rows[-1][0]
 
     async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str | None]]:
         """Yield the batches after a position as they come, None from time to time without any, and the reason at the end."""
@@ -208,7 +241,7 @@ class Feed:
                 rows = []
             if rows:
                 batch = Batch(self._position, rows)
-                await asyncio.to_thread(batch.texts)
+                await asyncio.to_thread(batch.prepare, [*self._following])
                 self._batches.append(batch)
                 self._position = rows[-1][0]
                 await self._release()
@@ -243,6 +276,10 @@ class Feed:
         """End all streams."""
         self.closed = True
         _wake(self._waiting)
+
+
+def _encode_packed(name: str, position: int, data: str) -> bytes:
+    return compress(encode(name, position, data))
 
 
 def _wake(waiting: Iterable[asyncio.Future[None]]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.surfaces.daemon.openapi import describe
 from failsoft.surfaces.daemon.problems import Problem
-from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, RouteSpec
 
 PATIENCE = 2.0  # seconds
 
@@ -22,12 +22,12 @@ async def get_ready(on: Exchange) -> Response:
             await on.daemon.confirm()
     except TimeoutError:
         raise Problem(503, "the store does not answer") from None
-    return JSONResponse({"ready": True})
+    return JsonAnswer({"ready": True})
 
 
 async def get_openapi(on: Exchange) -> Response:
     """Return the OpenAPI document."""
-    return JSONResponse(describe(on.daemon.routes))
+    return JsonAnswer(describe(on.daemon.routes))
 
 
 ROUTES = (

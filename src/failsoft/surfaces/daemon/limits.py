@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.surfaces.daemon.body_mistakes import list_mistakes
@@ -30,29 +30,33 @@ _OTHERS: Final = bytes({*range(256)} - {*b"[{]}"})
 
 async def read_body(request: Request) -> bytes:
     """Read a JSON body within the limits."""
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != "application/json":
+    headers = dict(request.scope["headers"])
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if media != b"application/json":
         raise Problem(415, "send the body as application/json")
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise Problem(415, "send the body uncompressed", headers={"accept-encoding": "identity"})
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > LARGEST_BODY:
+    declared = headers.get(b"content-length", b"")
+    if declared.isdigit() and int(declared) > LARGEST_BODY:
         raise _too_large()
     parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for part in request.stream():
-                size += len(part)
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Problem(400, "the body is incomplete")
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+                size += len(parts[-1])
                 if size > LARGEST_BODY:
                     raise _too_large()
-                parts.append(part)
     except TimeoutError:
         raise Problem(
             408, f"the body did not arrive within {BODY_SECONDS:g} s", headers={"connection": "close"}
         ) from None
-    except ClientDisconnect:
-        raise Problem(400, "the body is incomplete") from None
     body = b"".join(parts)
     if is_deep(body):
         raise Problem(422, f"the body is nested deeper than {DEEPEST} levels")

@@ -69,7 +69,9 @@ class ErrorDetails(Request):
     type: Line | None = Field(None, description="The name of the exception or error class.")
     status: Annotated[int, Field(ge=100, le=599)] | None = Field(None, description="The HTTP status, if there was one.")
     code: Line | int | None = Field(None, description="A code: gRPC's, a provider's, ECONNRESET, an SQLSTATE …")
-    headers: dict[Line, Text] = Field({}, description="Headers of the answer; Retry-After is honoured.", max_length=100)
+    headers: dict[Line, Text] = Field(
+        default_factory=dict, description="Headers of the answer; Retry-After is honoured.", max_length=100
+    )
     body: Json = Field(None, description="The body of the answer.")
     retry_after: Seconds | None = Field(None, description="Seconds that the service asked to wait.")
 
@@ -102,7 +104,7 @@ class ReportedError(Request):
         description="Tools that could do the job instead, best first. Default: the manifest's fallbacks.",
         max_length=32,
     )
-    tried: list[Id] = Field([], description="Tools that have been tried for this call already.", max_length=32)
+    tried: tuple[Id, ...] = Field((), description="Tools that have been tried for this call already.", max_length=32)
     has_partial: bool = Field(False, description="An acceptable partial result is available.")
     required: bool | None = Field(None, description="Whether the turn needs the call.")
 

@@ -6,8 +6,7 @@ Rules
   before it is parsed. Bytes that cannot begin a head, such as TLS, are refused at once.
 - A request that two readers could read differently is refused, and nothing after it is read. The requests before it, on
   the same connection, are answered first: no answer is sent for another request.
-- An absolute address in the place of a path is refused, though RFC 9112 wants servers to accept it: its host could differ
-  from the header Host, and no client needs it.
+- An absolute address in the place of a path must name the host that the header Host names. Only its path and query go on.
 - Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
   most of them. If all have shown one, the new connection is closed.
 - When a connection ends, all its requests are told, not just the latest.
@@ -17,52 +16,99 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from typing import Any, ClassVar, Final
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import unquote
 
-from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from httptools import HttpParserError, HttpRequestParser, parse_url
+from starlette.types import Scope
+
+from failsoft.surfaces.daemon.http_request import Header, HttpRequest
+
+if TYPE_CHECKING:
+    from uvicorn import Config
+    from uvicorn.server import ServerState
 
 HEAD_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 1_000
 MOST_PIPELINED: Final = 64  # requests of one connection that wait for their answers
 LARGEST_HEAD: Final = 32_768  # bytes
-TOO_LARGE: Final = "The request is too large."
-NO_HTTP: Final = "Invalid HTTP request received."
+TOO_LARGE: Final = b"The request is too large."
+NO_HTTP: Final = b"Invalid HTTP request received."
 LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 
 _END: Final = b"\r\n\r\n"
 _NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # a head with this never becomes complete
 _UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
+_REFUSAL: Final = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+)
 
 
-class LimitedProtocol(HttpToolsProtocol):
-    """One connection."""
+class LimitedProtocol(asyncio.Protocol):
+    """One connection. uvicorn makes one for each, and tells it about the end of the server (``shutdown``)."""
 
     most: ClassVar[int] = MOST_CONNECTIONS
     strangers: ClassVar[dict[LimitedProtocol, None]] = {}  # connections that have shown no valid token, oldest first
-    _cycles: tuple[RequestResponseCycle, ...] = ()  # requests without an answer
-    _head_timer: asyncio.TimerHandle | None = None
-    _turned_away = False
-    _refused = False  # nothing more is read
-    _between = True  # the parser is between two requests
-    _in_head = False  # the parser is in a head that came together with the request before it
-    _held: bytes | bytearray = b""  # the beginning of a head
-    _received = 0  # bytes of the request that is being parsed
+    transport: asyncio.Transport
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: object,  # noqa: ARG002 - uvicorn passes it
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self.loop = _loop or asyncio.get_running_loop()
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # for the requests before ``close``
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self._app = config.loaded_app
+        self._idle_seconds = config.timeout_keep_alive
+        self._server = server_state
+        self._address = ""
+        self._origin: Scope = {}  # what the scopes of all requests have
+        self._requests: deque[HttpRequest] = deque()  # those without a complete answer; the first one is being answered
+        self._latest: HttpRequest  # the request that is being read
+        self._due: float | None = None  # when to close the connection; None: a request is being answered
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_idle = False  # nothing has come since the latest answer
+        self._paused = False  # reading
+        self._turned_away = False
+        self._refused = False  # nothing more is read
+        self._between = True  # the parser is between two requests
+        self._in_head = False  # the parser is in a head that came together with the request before it
+        self._held: bytes | bytearray = b""  # the beginning of a head
+        self._received = 0  # bytes of the request that is being parsed
+        self._url = b""
+        self._headers: list[Header] = []
+
+    # -- the connection ------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
         """Begin a connection, or close it if there are too many."""
-        if len(self.connections) >= self.most and not self._make_room():
+        self.transport = transport
+        if len(self._server.connections) >= self.most and not self._make_room():
             self._turned_away = self._refused = True
             transport.abort()
             return
-        super().connection_made(transport)
+        self._server.connections.add(self)  # type: ignore[arg-type]  # uvicorn knows its own protocols only
+        client, server = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+        self._address = client[0] if client else ""
+        self._origin = {
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "root_path": "",
+            "scheme": "http" if transport.get_extra_info("sslcontext") is None else "https",
+            "client": client[:2] if client else None, "server": server[:2] if server else None,
+        }  # fmt: skip
         self.strangers[self] = None
-        self._await_head()
+        self._close_after(HEAD_SECONDS)
 
     def _make_room(self) -> bool:
         """Close a connection without a valid token; False if there is none."""
-        for each in [each for each in self.strangers if any("grant" in cycle.scope for cycle in each._cycles)]:
+        for each in [each for each in self.strangers if any("grant" in one.scope for one in each._requests)]:
             del self.strangers[each]
         if not self.strangers:
             return False
@@ -72,28 +118,86 @@ class LimitedProtocol(HttpToolsProtocol):
         oldest.transport.abort()
         return True
 
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback of asyncio
+        """End a connection."""
+        self.strangers.pop(self, None)
+        self._server.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        for request in self._requests:
+            request.disconnect()
+        self.writable.set()
+
+    def shutdown(self) -> None:
+        """Close the connection after the answers under way: the server ends."""
+        if self._requests:
+            self._requests[-1].keep_alive = False
+        else:
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        """Write no more for now."""
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self.writable.set()
+
+    def _pause_reading(self) -> None:
+        self._paused = True
+        self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on, if reading was paused."""
+        if self._paused:
+            self._paused = False
+            self.transport.resume_reading()
+
     @property
-    def _address(self) -> str:
-        return "" if self.client is None else self.client[0]
+    def default_headers(self) -> list[Header]:
+        """Headers of every answer: the date."""
+        return self._server.default_headers
+
+    # -- limits of time ------------------------------------------------------------------------------------------------
+
+    def _close_after(self, seconds: float) -> None:
+        """Close the connection after some time. One timer serves all requests, because starting one takes a while."""
+        self._due = due = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(due, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if self._due is None:
+            return
+        if self.loop.time() >= self._due:
+            self.transport.close()
+        else:
+            self._timer = self.loop.call_at(self._due, self._look_at_time)
+
+    # -- what comes in -------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take in data; the time for the head ends with the head."""
+        """Take in data."""
         if self._refused or self.transport.is_closing():
             return
+        if self._is_idle:
+            self._is_idle = False
+            self._close_after(HEAD_SECONDS)
         if self._between:
             head = self._hold(data)
             if head is None:
                 return
             data = head
         self._received += len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserError:
+            self._refuse(NO_HTTP)
         if not self._between and self._received > (LARGEST_HEAD if self._in_head else LARGEST_REQUEST):
-            self.send_400_response(TOO_LARGE)
-        if not self._cycles:
-            self._await_head()
-        elif self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+            self._refuse(TOO_LARGE)
 
     def _hold(self, data: bytes) -> bytes | None:
         """Add to the head; return what is to be parsed once the head is complete."""
@@ -104,12 +208,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._held = bytearray(data.lstrip(b"\r\n"))
         end = self._held.find(_END, searched)
         if (len(self._held) if end < 0 else end) > LARGEST_HEAD:
-            self.send_400_response(TOO_LARGE)
+            self._refuse(TOO_LARGE)
             return None
         if end < 0:
             if _NO_HEAD.search(self._held, searched) or (self._held and not self._held[:1].isalpha()):
-                self.send_400_response(NO_HTTP)
-            self._await_head()
+                self._refuse(NO_HTTP)
             return None
         head, self._held = bytes(self._held), b""
         return _without_upgrade(head, end)
@@ -117,91 +220,124 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         self._between, self._in_head = False, True
-        super().on_message_begin()
+        self._url, self._headers = b"", []
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header of the head. Those that follow a body in chunks could contradict it, and are left out."""
         if self._in_head:
-            super().on_header(name, value)
+            self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Answer a request."""
-        if self.parser.should_upgrade():  # the parser would take the rest for another protocol
+        """Begin to answer a request, unless another one is being answered."""
+        parser = self.parser
+        if parser.should_upgrade():  # the parser would take the rest for another protocol
             raise HttpParserError("no upgrade in a request that came together with the one before it")
-        if not self.url.startswith(b"/"):  # its host could differ from the one that is checked
-            raise HttpParserError("only the path of an address is accepted")
-        if self.parser.get_http_version() not in ("1.0", "1.1"):
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
             raise HttpParserError("only HTTP/1.1 and HTTP/1.0 are spoken")
-        if self._cycles:
+        if self._requests:
             self._check_pipelined()
-        super().on_headers_complete()
+        raw_path, query = _path_of(self._url, self._headers)
+        path = raw_path.decode("ascii")
+        scope = {
+            **self._origin, "http_version": version, "method": parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path, "raw_path": raw_path, "query_string": query,
+            "headers": self._headers,
+        }  # fmt: skip
+        self._latest = HttpRequest(
+            self, scope,
+            keep_alive=version == "1.1" and parser.should_keep_alive(),
+            awaits_continue=version == "1.1" and any(_is_expectation(*header) for header in self._headers),
+        )  # fmt: skip
         self._in_head = False
-        self._cycles += (self.cycle,)
+        self._due = None
+        self._requests.append(self._latest)
+        if len(self._requests) == 1:
+            self._answer(self._latest)
+        else:
+            self._pause_reading()
 
     def _check_pipelined(self) -> None:
         """Refuse a request beyond the limits of those that came together with the one before."""
-        if len(self._cycles) >= MOST_PIPELINED:
+        if len(self._requests) >= MOST_PIPELINED:
             raise HttpParserError("too many requests wait for their answers")
-        size = len(self.url) + sum(len(name) + len(value) + len(_END) for name, value in self.headers)
+        size = len(self._url) + sum(len(name) + len(value) + len(_END) for name, value in self._headers)
         if size > LARGEST_HEAD:
-            raise HttpParserError(TOO_LARGE)
+            raise HttpParserError("the head is too large")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        if not self._latest.finished and self._latest.add_body(body):
+            self._pause_reading()
 
     def on_message_complete(self) -> None:
         """End a request."""
-        super().on_message_complete()
+        self._latest.end_body()
         self._between, self._received = True, 0
 
-    def on_response_complete(self) -> None:
-        """End an answer. What has come of the next request must be completed in time."""
-        done, *waiting = self._cycles
-        self._cycles = tuple(waiting)
-        if "grant" in done.scope:
-            self.strangers.pop(self, None)
-        super().on_response_complete()
-        if not self._cycles and (self._held or not self._between) and not self.transport.is_closing():
-            self._await_head()
+    # -- what goes out -------------------------------------------------------------------------------------------------
 
-    def send_400_response(self, msg: str) -> None:
+    def _answer(self, request: HttpRequest) -> None:
+        task = self.loop.create_task(request.run(self._app))
+        self._server.tasks.add(task)
+        task.add_done_callback(self._server.tasks.discard)
+
+    def finish(self, request: HttpRequest) -> None:
+        """Go on after an answer. What has come of the next request must be completed in time."""
+        self._requests.popleft()
+        self._server.total_requests += 1
+        if "grant" in request.scope:
+            self.strangers.pop(self, None)
+        if not request.keep_alive:
+            self.transport.close()
+        if self.transport.is_closing():
+            return
+        self.resume_reading()
+        if self._requests:
+            self._answer(self._requests[0])
+            return
+        self._is_idle = self._between and not self._held
+        self._close_after(self._idle_seconds if self._is_idle else HEAD_SECONDS)
+
+    def _refuse(self, reason: bytes) -> None:
         """Refuse the request that is being parsed, and read no more. Requests before it are answered first."""
         if self._refused:
             return
         self._refused = True
-        before = self._cycles
+        before = [*self._requests]
         if before and not self._between and not self._in_head:  # the mistake is in the body of the latest one
-            *earlier, broken = before
-            before = tuple(earlier)
-            _disconnect(broken)
-            if broken.response_started:
+            broken = before.pop()
+            broken.disconnect()
+            if broken.started:
                 self.transport.close()
                 return
         if before:
             before[-1].keep_alive = False
         else:
-            super().send_400_response(msg)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
-        self.strangers.pop(self, None)
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        for cycle in self._cycles:
-            _disconnect(cycle)
-        if not self._turned_away:
-            super().connection_lost(exc)
-
-    def _await_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_headless)
-
-    def _close_headless(self) -> None:
-        self._head_timer = None
-        if not self._cycles:
+            self.transport.write(_REFUSAL % (len(reason), reason))
             self.transport.close()
 
 
-def _disconnect(cycle: RequestResponseCycle) -> None:
-    cycle.disconnected = True
-    cycle.message_event.set()
+def _path_of(url: bytes, headers: list[Header]) -> tuple[bytes, bytes]:
+    """Return the path and the query of an address; raise if it names another host than the header Host."""
+    parsed = parse_url(url)
+    path: bytes = parsed.path or b"/"
+    if not url.startswith(b"/"):
+        scheme, _, rest = url.partition(b"://")
+        if scheme.lower() not in (b"http", b"https"):
+            raise HttpParserError("the address is not of this protocol")
+        named = re.split(rb"[/?#]", rest, maxsplit=1)[0].lower()
+        if [value.lower() for name, value in headers if name == b"host"] != [named]:
+            raise HttpParserError("the address and the header Host name different hosts")
+    return path, parsed.query or b""
+
+
+def _is_expectation(name: bytes, value: bytes) -> bool:
+    return name == b"expect" and value.lower() == b"100-continue"
 
 
 def _without_upgrade(data: bytes, end: int) -> bytes:

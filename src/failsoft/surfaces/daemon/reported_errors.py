@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from typing import Any
 
 from failsoft.core.classify import classify
@@ -389,9 +390,12 @@ def _answer(report: ErrorReport, decision: Decision, tool: ReportedTool) -> dict
     del fault["cause"]
     return {
         **decision.to_dict(),
-        "reason": sanitise(decision.reason),
+        "reason": _sanitise_reason(decision.reason),
         "fault": fault,
         "circuit": tool.circuit(),
         "attempt": report.attempt,
         "retry_count": report.retry_count,
     }
+
+
+_sanitise_reason = lru_cache(MOST_KNOWN)(sanitise)  # reasons are few and alike

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.surfaces.daemon.messages import (
     DecisionAnswer,
@@ -14,7 +14,7 @@ from failsoft.surfaces.daemon.messages import (
     ReportedReport,
 )
 from failsoft.surfaces.daemon.problems import Problem
-from failsoft.surfaces.daemon.routes import Exchange, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, RouteSpec
 from failsoft.surfaces.daemon.scoping import tenant_for
 
 
@@ -27,7 +27,7 @@ async def post_error(on: Exchange) -> Response:
     else:
         answer = desk.handle(body, tenant_for(grant, body.tenant), grant.name)
     await on.daemon.confirm()
-    return JSONResponse(answer)
+    return JsonAnswer(answer)
 
 
 async def post_outcome(on: Exchange) -> Response:
@@ -35,7 +35,7 @@ async def post_outcome(on: Exchange) -> Response:
     body: ReportedOutcome = on.body
     answer = on.daemon.desk.conclude(body, tenant_for(on.grant, body.tenant), on.grant.name)
     await on.daemon.confirm()
-    return JSONResponse(answer)
+    return JsonAnswer(answer)
 
 
 async def post_events(on: Exchange) -> Response:
@@ -47,7 +47,7 @@ async def post_events(on: Exchange) -> Response:
     except Problem:
         on.daemon.inbox.reject(body, on.grant)
         raise
-    return JSONResponse({"accepted": accepted})
+    return JsonAnswer({"accepted": accepted})
 
 
 ROUTES = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -59,13 +60,31 @@ class RouteSpec:
             return None
         union: Any = self.models[0]
         for other in self.models[1:]:
-            union = union | other
+            # A form that fits is taken at once: no other one can fit, because each refuses the fields of the others.
+            union = Annotated[union | other, Field(union_mode="left_to_right")]
         return TypeAdapter(union)
 
     @property
     def query(self) -> tuple[str, ...]:
         """The names of the query's parameters."""
         return tuple(each.name for each in self.parameters if each.where == "query")
+
+
+class JsonAnswer(Response):
+    """An answer in JSON. The headers of all answers are in it, because most requests get one of these."""
+
+    def __init__(self, content: Any, status_code: int = 200) -> None:
+        self.status_code = status_code
+        self.background = None
+        self.body = to_json(content, inf_nan_mode="null")
+        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
+
+
+_JSON_HEADERS: Final = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
 
 
 class Exchange:

@@ -25,7 +25,6 @@ from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import uvicorn
-from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp
 
 from failsoft.errors import FailsoftError
@@ -80,7 +79,6 @@ class DaemonServer(uvicorn.Server):
         self._daemon = daemon
         self.ready = asyncio.Event()  # set once it listens
         self._signalled = threading.Event()
-        AppStatus.enable_automatic_graceful_drain = False  # it ends streams before they get the message ``end``
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.prometheus import exposition
@@ -14,7 +14,7 @@ from failsoft.surfaces.daemon.jobs import contain
 from failsoft.surfaces.daemon.messages import DisableRequest, EmptyRequest, RetryRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
 from failsoft.surfaces.daemon.reported_tools import ReportedTool
-from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec
 from failsoft.surfaces.daemon.scoping import tenant_for
 
 TENANT = Parameter(name="tenant", about="Only this tenant's.", schema={"type": "string", "minLength": 1})
@@ -66,7 +66,7 @@ def _availability(tool: ReportedTool) -> dict[str, Any]:
 
 async def get_tools(on: Exchange) -> Response:
     """List all tools with schema, health and metrics."""
-    return JSONResponse({"tools": _list_tools(on)})
+    return JsonAnswer({"tools": _list_tools(on)})
 
 
 async def get_tool(on: Exchange) -> Response:
@@ -74,7 +74,7 @@ async def get_tool(on: Exchange) -> Response:
     found = next((tool for tool in _list_tools(on) if tool["id"] == on.id), None)
     if found is None:
         raise find_nothing("tool", on.id)
-    return JSONResponse(found)
+    return JsonAnswer(found)
 
 
 def _tool_to_steer(on: Exchange) -> ReportedTool | str:
@@ -145,7 +145,7 @@ async def get_thread(on: Exchange) -> Response:
             "unavailable": list(thread.unavailable),
         }
 
-    return JSONResponse(await asyncio.to_thread(look))
+    return JsonAnswer(await asyncio.to_thread(look))
 
 
 async def post_retry(on: Exchange) -> Response:
@@ -156,7 +156,7 @@ async def post_retry(on: Exchange) -> Response:
     on.daemon.escalations.note_outcome(tenant, outcome)
     on.daemon.audit.record(on.grant, "retry", body.tool, tenant=tenant, address=on.address, thread=on.id)
     await on.daemon.confirm()
-    return JSONResponse(outcome.to_dict())
+    return JsonAnswer(outcome.to_dict())
 
 
 async def delete_thread(on: Exchange) -> Response:
@@ -165,7 +165,7 @@ async def delete_thread(on: Exchange) -> Response:
     await asyncio.to_thread(on.daemon.rt.threads(on.id, tenant=tenant).clear)
     on.daemon.audit.record(on.grant, "clear thread", on.id, tenant=tenant, address=on.address)
     await on.daemon.confirm()
-    return JSONResponse({"cleared": on.id})
+    return JsonAnswer({"cleared": on.id})
 
 
 # --- the recovery memory, runtimes elsewhere ---------------------------------------------------------------------------
@@ -174,7 +174,7 @@ async def delete_thread(on: Exchange) -> Response:
 async def get_memory(on: Exchange) -> Response:
     """Return the recovery memory: which strategies helped against which errors."""
     tool = on.request.query_params.get("tool") or None
-    return JSONResponse({"families": on.daemon.rt.memory.families(tenant=named_tenant(on), tool=tool)})
+    return JsonAnswer({"families": on.daemon.rt.memory.families(tenant=named_tenant(on), tool=tool)})
 
 
 async def delete_memory(on: Exchange) -> Response:
@@ -183,12 +183,12 @@ async def delete_memory(on: Exchange) -> Response:
     forgotten = on.daemon.rt.memory.forget(tenant=tenant, tool=tool)
     on.daemon.audit.record(on.grant, "forget", tool or "all tools", tenant=tenant, address=on.address)
     await on.daemon.confirm()
-    return JSONResponse({"forgotten": forgotten})
+    return JsonAnswer({"forgotten": forgotten})
 
 
 async def get_runtimes(on: Exchange) -> Response:
     """List the remote runtimes that have sent events."""
-    return JSONResponse({"runtimes": on.daemon.inbox.runtimes(on.grant)})
+    return JsonAnswer({"runtimes": on.daemon.inbox.runtimes(on.grant)})
 
 
 async def get_status(on: Exchange) -> Response:
@@ -199,7 +199,7 @@ async def get_status(on: Exchange) -> Response:
     names = ("at", "versions", "closed", "circuits", "subscribers", "store", "abandoned_threads", "processes")
     feed = on.daemon.feed
     streams = {"clients": feed.clients, "dropped": feed.dropped}
-    return JSONResponse({**{name: snapshot[name] for name in names}, "streams": streams})
+    return JsonAnswer({**{name: snapshot[name] for name in names}, "streams": streams})
 
 
 async def get_metrics(on: Exchange) -> Response:

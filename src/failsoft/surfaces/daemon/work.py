@@ -8,7 +8,7 @@ import secrets
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from failsoft.analysis.waterfall import build
 from failsoft.analysis.why import explain_turn
@@ -20,7 +20,7 @@ from failsoft.runtime.turn.plan_runner import refuse_lost_keys
 from failsoft.surfaces.daemon.jobs import Job
 from failsoft.surfaces.daemon.messages import CallRequest, JobAnswer, TurnRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
-from failsoft.surfaces.daemon.routes import Exchange, Parameter, RouteSpec, read_number
+from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.scoping import full_id, owner_of, scoped, tenant_for
 
 MOST_EVENTS = 20_000  # of a trace
@@ -148,7 +148,7 @@ async def get_turns(on: Exchange) -> Response:
     many = limit if tenant is None else 100_000
     ids = await asyncio.to_thread(on.daemon.store.turns, many)
     own = [id for id in ids if tenant is None or owner_of(id) == tenant][:limit]
-    return JSONResponse({"turns": await asyncio.to_thread(lambda: [_summarise(on, id) for id in own])})
+    return JsonAnswer({"turns": await asyncio.to_thread(lambda: [_summarise(on, id) for id in own])})
 
 
 def _summarise(on: Exchange, id: str) -> dict[str, Any]:
@@ -210,7 +210,7 @@ async def get_running(on: Exchange) -> Response:
         for call in on.daemon.rt.running()
         if tenant is None or tenant == owner_of(call.turn_id or call.call_id)
     ]
-    return JSONResponse({"running": calls})
+    return JsonAnswer({"running": calls})
 
 
 WAIT = Parameter(
