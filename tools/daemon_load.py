@@ -109,16 +109,19 @@ async def send(port: int, token: str, rate: float, seconds: float) -> tuple[list
     return times, statuses, lost + len(tasks)
 
 
-def follow(port: int, token: str, clients: int) -> None:
+def follow(port: int, token: str, clients: int, encoding: str) -> None:
     """Read the event stream with many clients until standard input ends; print what they got."""
     selector = selectors.DefaultSelector()
-    head = f"GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\nauthorization: Bearer {token}\r\n\r\n"
+    head = (
+        f"GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\naccept-encoding: {encoding}\r\n"
+        f"authorization: Bearer {token}\r\n\r\n"
+    )
     counts: dict[socket.socket, list[int]] = {}
     for _ in range(clients):
         made = socket.create_connection(("127.0.0.1", port))
         made.sendall(head.encode())
         made.setblocking(False)
-        counts[made] = [0, 0, 0]  # bytes, batches, whether it was ended
+        counts[made] = [0, 0, 0]  # bytes, reads, whether it was ended
         selector.register(made, selectors.EVENT_READ)
     selector.register(sys.stdin, selectors.EVENT_READ)
     print("attached", flush=True)
@@ -136,13 +139,14 @@ def follow(port: int, token: str, clients: int) -> None:
                 selector.unregister(stream)
                 continue
             counts[stream][0] += size
-            counts[stream][1] += buffer.count(b"event: batch", 0, size)
+            counts[stream][1] += 1
     got = [*counts.values()]
     print(
         json.dumps(
             {
                 "bytes": sum(one[0] for one in got),
-                "batches": min((one[1] for one in got), default=0),
+                "least_bytes": min((one[0] for one in got), default=0),
+                "reads": sum(one[1] for one in got),
                 "ended": sum(one[2] for one in got),
             }
         )
@@ -173,11 +177,12 @@ def main() -> None:
     options.add_argument("--rate", type=float, default=1000.0)
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--streams", type=int, default=200)
+    options.add_argument("--encoding", choices=["gzip", "identity"], default="gzip", help="of the streams")
     options.add_argument("--end", choices=["term", "kill"], default="term", help="how the daemon is ended")
     options.add_argument("--follow", nargs=2, metavar=("PORT", "TOKEN"), help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.follow:
-        follow(int(given.follow[0]), given.follow[1], given.streams)
+        follow(int(given.follow[0]), given.follow[1], given.streams, given.encoding)
         return
     with tempfile.TemporaryDirectory() as directory:
         print(json.dumps(measure(Path(directory), given), indent=2))
@@ -192,7 +197,8 @@ def measure(directory: Path, given: Any) -> dict[str, Any]:
     port = int(json.loads(daemon.stdout.readline())["url"].rpartition(":")[2])
     token = json.loads((directory / "tokens.json").read_text())["tokens"][0]["token"]
     followers = subprocess.Popen(
-        [sys.executable, "-m", "tools.daemon_load", "--follow", str(port), token, "--streams", str(given.streams)],
+        [sys.executable, "-m", "tools.daemon_load", "--follow", str(port), token, "--streams", str(given.streams),
+         "--encoding", given.encoding],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert followers.stdout is not None
