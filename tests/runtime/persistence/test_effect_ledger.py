@@ -219,6 +219,38 @@ async def test_a_call_that_was_cancelled_keeps_its_record() -> None:
         assert refused(await teller.rt.call("pay", ARGS, id="c1"))
 
 
+class Undecided:
+    """An Error Handler that takes its time."""
+
+    async def handle(self, report: Any) -> None:
+        await asyncio.sleep(100)
+
+
+RETRIES = {"name": "again", "when": {"tool": "pay"}, "then": {"strategy": "retry"}, "even_if_effect_unknown": True}
+
+
+@pytest.mark.parametrize(
+    "options", [{"error_handler": Undecided()}, {"policies": [RETRIES]}], ids=["asking a handler", "before a retry"]
+)
+@virtual
+async def test_a_call_that_is_cancelled_after_an_unknown_effect_keeps_its_record(options: dict[str, Any]) -> None:
+    store = MemoryStore()
+    rt, pay = Runtime(store=store, **options), Scripted(ConnectionResetError(104, "Connection reset by peer"))
+    rt.add(pay, id="pay", idempotent=False, retry={"initial_delay": "800ms"})
+    task = asyncio.ensure_future(rt.call("pay", ARGS, id="c1", thread="chat"))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    await asyncio.wait([task])
+    (event,) = records(rt, "CallCancelled")
+    assert event["effect"] == "unknown"
+    assert [case.call_id for case in rt.ledger.unknown()] == ["c1"]
+    replay = Runtime(store=store)
+    replay.add(pay, id="pay", idempotent=False)
+    outcome = await replay.call("pay", ARGS, id="c1", thread="chat")
+    assert (pay.attempts, outcome.status) == (1, "failed")
+    assert [call.call_id for call in rt.threads["chat"].dangling] == ["c1"]
+
+
 @virtual
 async def test_a_call_that_is_cancelled_while_it_waits_for_its_record_leaves_none() -> None:
     store = Slow(MemoryStore())

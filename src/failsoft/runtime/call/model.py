@@ -85,6 +85,7 @@ class Call:
         "end_recorded",
         "failed_at",
         "hinted_wait",
+        "in_doubt",
         "inside",
         "invoked",
         "key",
@@ -159,6 +160,7 @@ class Call:
         self.end_recorded = False  # its turn has recorded its end
         self.rate_limited = False  # it waits for a token of its tool's rate
         self.waiting = False  # for its next attempt to begin: ending it now has no effect
+        self.in_doubt = False  # an attempt that has ended may have acted
         self.verifying = False  # its tool has ended, and ``verify`` is finding out whether it has acted
         self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun
         self.attempts_ended = 0  # attempts that have ended
@@ -208,8 +210,8 @@ class Call:
 
     @property
     def may_have_acted_now(self) -> bool:
-        """True if the tool may have acted if the call ended now: it runs, or it is being verified."""
-        return self.is_running or (self.verifying and self.attempts_ended > 0)
+        """True if the tool may have acted if the call ended now: it runs, is being verified, or ended in doubt."""
+        return self.is_running or self.in_doubt or (self.verifying and self.attempts_ended > 0)
 
     @property
     def may_have_written_now(self) -> bool:

@@ -174,6 +174,7 @@ class Recovery(Verification):
         self._candidate.add_effect(fault.effect)
         if fault.effect != self._effect:
             self._effect = worst_effect((self._effect, fault.effect))
+        self._call.in_doubt = self._effect != "none" and self._call.attempts_ended > 0
 
     def _is_plain_retry(self, fault: Fault, standing: Standing, result: AttemptResult) -> bool:
         """True if a planned retry needs no report: there is no other decision, and its event says nothing unusual."""
