@@ -14,7 +14,7 @@ ANSWERED_BY_FALLBACK = "answered by a fallback"
 
 
 class Retries:
-    """One tool's retries on the fast path (``runtime.fastpath.retry``), counted there under the runtime's lock."""
+    """One tool's retries that depended on attempts and time only, counted under the runtime's lock as they happen."""
 
     __slots__ = ("made", "recovered", "seconds")
 
@@ -114,11 +114,6 @@ class Metrics:
         self.transitions[known, after] = self.transitions.get((known, after), 0) + 1
         if event_type == events.CIRCUIT_CLOSED:
             self.recover(fields["recovery_ms"])
-
-    def count_retries(self, amount: int) -> None:
-        """Count transient errors that are followed by a retry."""
-        for name in ("error_count", "transient_error_count", "retry_count"):
-            self.add(name, amount)
 
     def recover(self, milliseconds: float) -> None:
         """Count a recovery: by a retry, by a fallback, or by a circuit that closed again."""

@@ -18,14 +18,12 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 from operator import itemgetter
-from types import FunctionType
 from weakref import WeakValueDictionary, ref
 
 from failsoft.observe.delivery import Delivery, remaining
 from failsoft.observe.events import REFUSED, Event
 from failsoft.observe.metrics import Metrics, Retries, count_each, count_event
 from failsoft.observe.raw_records import PLAIN, Batch, Raw, make, run_of
-from failsoft.observe.retry_fields import retry_fields
 from failsoft.observe.success_runs import Run
 
 BATCH = 1024
@@ -33,6 +31,7 @@ CAPACITY = 2_048  # fits a processor's cache; older events are in the store and 
 
 _TYPE, _TOOL, _TURN, _FIELDS = itemgetter(0), itemgetter(2), itemgetter(4), itemgetter(5)
 _OUTSIDE = {None}  # the turns of calls outside of turns
+_PLAIN_KINDS = {float}  # the types of the fields of plain successes
 
 
 class Batches(list[Batch]):
@@ -91,7 +90,7 @@ class Recorder:
         return 0 if found is None else found.successes
 
     def retries(self, tool_id: str) -> Retries:
-        """The counters in which the fast path counts the retries of one tool."""
+        """The counters of one tool's retries that depended on attempts and time only."""
         with self._lock:
             return self._metrics_of(tool_id).retries
 
@@ -239,11 +238,10 @@ class Recorder:
         batch, offset, first = taken
         types = [*map(_TYPE, batch)]
         if type(types[0]) is tuple and types.count(types[0]) == len(types):  # FAST: 12 % of a guarded call
-            tool_id = types[0][1]
-            self._metrics_of(tool_id).succeed(len(types))
-            plain, turns = [tool_id] * len(types), _OUTSIDE
+            self._metrics_of(types[0][1]).succeed(len(types))
+            plain, turns = True, _OUTSIDE
         else:
-            plain, turns = self._tally(batch), {*map(_TURN, batch)}
+            plain, turns = self._tally(batch), {*map(_TURN, batch)} if self._is_followed() else _OUTSIDE
         for turn_id in turns:
             if turn_id is not None and (batches := self._turns.get(turn_id)) is not None:
                 batches.append(taken)
@@ -253,30 +251,29 @@ class Recorder:
         for delivery in self._prompt:
             delivery.offer(taken, len(batch))
         if self._lazy:
-            whole = len(plain) == len(batch) and len(turns) == 1 and max(map(len, batch)) == PLAIN
-            run = run_of(batch, offset, first, plain) if whole else taken
+            whole = plain and len(turns) == 1 and max(map(len, batch)) == PLAIN
+            run = run_of(batch, offset, first, [*map(_TOOL, batch)]) if whole else taken
             for delivery in self._lazy:
                 delivery.offer(run, len(batch))
 
-    def _tally(self, batch: list[Raw]) -> list[str]:
-        """Count all records; retries on the fast path are already counted. Return the tool ids of plain successes."""
-        others = [raw for raw in batch if type(raw[5]) is not float]
-        if not others:
-            plain = [*map(_TOOL, batch)]
-        else:
-            plain = [raw[2] for raw in batch if type(raw[5]) is float] if len(others) < len(batch) else []
-        for tool_id, successes in count_each(plain).items():
-            self._metrics_of(tool_id).succeed(successes)
-        kinds = {*map(type, map(_FIELDS, others))}
+    def _is_followed(self) -> bool:
+        """True if a turn or a delivery needs the turns of a batch."""
+        return bool(self._turns or self._twins or self._lazy)
+
+    def _tally(self, batch: list[Raw]) -> bool:
+        """Count all records; those whose fields are a function are already counted. True if all are plain successes."""
+        kinds = {*map(type, map(_FIELDS, batch))}
+        plain = kinds == _PLAIN_KINDS
+        if float in kinds:
+            tools = [*map(_TOOL, batch)] if plain else [raw[2] for raw in batch if type(raw[5]) is float]
+            for tool_id, successes in count_each(tools).items():
+                self._metrics_of(tool_id).succeed(successes)
         if bytes in kinds:
-            for tool_id, refusals in count_each([raw[2] for raw in others if raw[5] is REFUSED]).items():
+            for tool_id, refusals in count_each([raw[2] for raw in batch if raw[5] is REFUSED]).items():
                 self._metrics_of(tool_id).add("refused_count", refusals)
                 self._metrics_of(tool_id).end("refused", "tool_transient", refusals)  # an open circuit
-        if FunctionType in kinds:
-            for tool_id, retries in count_each([raw[2].id for raw in others if raw[5] is retry_fields]).items():
-                self._metrics_of(tool_id).count_retries(retries)
         if dict in kinds:
-            for event_type, _, tool, call_id, _, fields, *_ in others:
+            for event_type, _, tool, call_id, _, fields, *_ in batch:
                 if type(fields) is dict:
                     count_event(self._metrics_of, self.unknown, event_type, tool, call_id, fields)
         return plain

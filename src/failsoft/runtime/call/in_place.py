@@ -144,7 +144,9 @@ def _emit_retry(rt: InPlaceServices, call: Call, step: EmitRetry) -> None:
     if call.parent is not None or call.span is not None or is_logged(INFO):
         rt.log.emit(events.TOOL_ERROR, tool, call, describe_retry(*step))
         return
-    known = fault[:-1]  # without its cause
+    known, retries = fault[:-1], rt.log.trace.retries(tool.id)  # without its cause
+    with rt.toolbox.lock:
+        retries.made += 1
     rt.log.trace.record(
         (events.TOOL_ERROR, rt.time.now(), tool, call.id, None, retry_fields, known, seconds, attempt, delay, evidence)
     )
