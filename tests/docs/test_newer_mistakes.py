@@ -74,7 +74,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"failed_if": pay}, "is async and would not be awaited", "give a plain function"),
     ({"failed_if": {"text": "(unclosed"}}, "'(unclosed' is not a regular expression", "missing )"),
     ({"verify": Verified.none()}, "is not a function verify(arguments, key, fault)", ""),
-    ({"verify": {"tool": "get_order"}}, "verify: say what the answer means", "happened_if, none_if or both"),
+    ({"verify": {"tool": "get_order"}}, "verify: expected a pattern", "happened_if, none_if or both"),
     ({"verify": {"tol": "a", "happened_if": 1}}, "verify: 'tol' is not one of tool", "did you mean tool?"),
     ({"verify": read_with(arguments={"id": "$amont"})}, "no parameter 'amont'", "did you mean amount?"),
     ({"verify": read_with(none_if={"$failed": "NOTFOUND"})}, "'NOTFOUND' is not an error code", "NOT_FOUND?"),

@@ -60,9 +60,9 @@ class VerifyTool(NamedTuple):
     def names(self) -> Iterator[str]:
         """Yield the names of the write's arguments that the option refers to."""
         for written in (self.arguments, *self.happened_if, *self.none_if):
-            for text in _find_texts(written):
-                if text.startswith("$") and not text.startswith("$$"):
-                    yield text[1:].partition(".")[0]
+            for part in _parts(written, without=FAILED):
+                if isinstance(part, str) and part.startswith("$") and not part.startswith("$$"):
+                    yield part[1:].partition(".")[0]
 
 
 def read_verify(value: Any) -> Any:
@@ -103,9 +103,9 @@ def _read_tool(written: Mapping[Any, Any]) -> VerifyTool:
         raise ValueError(f"arguments: {brief(arguments)} is not a mapping from arguments to values")
     happened_if, none_if = ((written[name],) if name in written else () for name in ("happened_if", "none_if"))
     if not (happened_if or none_if):
-        raise ValueError("say what the answer means: happened_if, none_if or both")
+        raise ValueError("expected a pattern: happened_if, none_if or both")
     if happened_if == none_if:
-        raise ValueError("happened_if and none_if are the same, so no answer could tell: change or drop one")
+        raise ValueError("happened_if and none_if are the same, so no answer could decide: change or drop one")
     for name in ("happened_if", "none_if"):
         _check_pattern(name, written.get(name))
     if value is not None:
@@ -134,33 +134,20 @@ def _check_codes(name: str, codes: Any) -> None:
 
 def find_codes(pattern: Any) -> Iterator[Any]:
     """Yield the values under ``$failed`` in a pattern."""
-    if isinstance(pattern, Mapping):
-        if FAILED in pattern:
-            yield pattern[FAILED]
-        for part in pattern.values():
-            yield from find_codes(part)
-    elif isinstance(pattern, list | tuple):
-        for part in pattern:
-            yield from find_codes(part)
+    return (part[FAILED] for part in _parts(pattern) if isinstance(part, Mapping) and FAILED in part)
 
 
 def _find_keys(pattern: Any) -> Iterator[str]:
-    if isinstance(pattern, Mapping):
-        yield from (key for key in pattern if isinstance(key, str))
-        for part in pattern.values():
-            yield from _find_keys(part)
-    elif isinstance(pattern, list | tuple):
-        for part in pattern:
-            yield from _find_keys(part)
+    return (key for part in _parts(pattern) if isinstance(part, Mapping) for key in part if isinstance(key, str))
 
 
-def _find_texts(written: Any) -> Iterator[str]:
-    if isinstance(written, str):
-        yield written
-    elif isinstance(written, Mapping):
-        for key, part in written.items():
-            if key != FAILED:
-                yield from _find_texts(part)
-    elif isinstance(written, list | tuple):
-        for part in written:
-            yield from _find_texts(part)
+def _parts(value: Any, *, without: str | None = None) -> Iterator[Any]:
+    """Yield a value and everything in it, except what is under the key ``without``."""
+    yield value
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if key != without:
+                yield from _parts(part, without=without)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _parts(part, without=without)
