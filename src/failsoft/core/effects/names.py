@@ -66,7 +66,20 @@ def action_of(part: str) -> list[str]:
         return words[1:] if words[1] in table.WRITES_FIRST | table.WRITES_IN_FRONT else words
     if len(words) < 3 or words[1] not in table.WRITES_FIRST | table.WRITES_IN_FRONT:
         return words
-    return words[1:] if words[0] in table.SERVICES or (part.isupper() and not _may_be_verb(words[0])) else words
+    prefixed = words[0] in table.SERVICES or (not _may_be_verb(words[0]) and (part.isupper() or _has_object(words)))
+    return words[1:] if prefixed else words
+
+
+def _has_object(words: list[str]) -> bool:
+    """True if the second word of a name is a verb with an object, and the first a service: "drive_share_file".
+
+    Behind an owner, or before something to look at, the second word is a noun: "user_order_item", "hotel_book_price".
+    """
+    last = words[-1]
+    looked_at = (
+        last in table.LOOKED_AT | table.INFORMATION or last.endswith(("s", "ing")) or reads(last) or writes(last)
+    )
+    return not (looked_at or words[0] in table.OWNERS or words[2] in table.PREPOSITIONS)
 
 
 def _may_be_verb(word: str) -> bool:
@@ -131,7 +144,7 @@ def _by_object(words: list[str]) -> Named | None:
 
 def _by_pure_verbs(words: list[str]) -> Named | None:
     """Judge by the first word that is a verb in any position."""
-    if len(words) > 1 and not (reads(words[0]) or writes(words[0])):
+    if len(words) > 1 and not (reads(words[0]) or writes(words[0]) or words[0] in table.LIGHT):
         agent = _agent(words[-1])
         if agent is not None:
             return agent
@@ -245,8 +258,9 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
         return _write(behind[0]) if before and behind[0] not in table.WRITES_THAT_ARE_NOUNS else None
     if verb == "read" and not behind and before and before[-1] in table.READ_MARKS:
         return None
+    asks_for_things = len(behind) == 1 and behind[0].endswith("s")  # "datadog_query_metrics"
     if verb in ("query", "qry") and (
-        before or table.LANGUAGES & set(behind)
+        (before and not asks_for_things) or table.LANGUAGES & {*before, *behind}
     ):  # "run_query", "sql_db_query", "query_graphql"
         return None
     if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"

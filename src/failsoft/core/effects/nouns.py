@@ -44,9 +44,9 @@ def by_thing(name: str, description: str) -> Named | None:
 
 def _is_asked_about(words: list[str]) -> bool:
     """True for a verb that is a noun here: "order_status", "upload_progress"."""
-    if len(words) != 2:
+    if len(words) < 2 or any(map(_may_be_verb, words[:-2])):
         return False
-    first, last = words
+    first, last = words[-2:]
     return (
         (first in table.ASKED_ABOUT and last in table.ASPECTS)
         or (first in table.RUNNING and last in table.RUNNING_ASPECTS)

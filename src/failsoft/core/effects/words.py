@@ -16,9 +16,9 @@ READS = _words("""
     get list read fetch retrieve search find show view describe lookup check count query browse display inspect
     examine explore discover enumerate locate identify determine peek
     calculate compute estimate compare summarize summarise translate parse extract detect classify recognize recognise
-    recommend suggest predict filter sort rank validate preview render convert diff autocomplete introspect wait
+    recommend suggest predict filter sort rank validate preview convert diff autocomplete introspect wait
     aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
-    srch qry lst chk inquire enquire geolocate quantify solve average exists contains grep glob ls stat nslookup traceroute whois desc calc geocode
+    srch qry lst chk inquire enquire geolocate quantify solve average exists contains lint grep glob ls stat nslookup traceroute whois desc calc geocode
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
@@ -57,7 +57,7 @@ WRITES = _words("""
     rmdir rm mv chmod chown onboard offboard whitelist blacklist allowlist blocklist quarantine remediate liquidate
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
     upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
-    refactor organize organise cleanup teardown takedown nack taint untaint
+    refactor organize organise cleanup teardown takedown nack taint untaint boot honk fix
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -67,7 +67,7 @@ WRITES_FIRST = _words("""
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage fix bridge alert hold sweep cap zero double halve adj heat cool mod supply
+    annotate isolate rollout stage bridge alert hold sweep cap zero double halve adj heat cool mod supply
     vacuum zip
 """)
 
@@ -80,7 +80,7 @@ WRITES_LAST = _words("commit transfer payment forward")
 # Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
     generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
-    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select
+    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select render
 """)
 
 # Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
@@ -100,6 +100,9 @@ SERVICES = _words("""
     googlecalendar googledrive googledocs googlesheets dropbox reddit twilio sendgrid mailchimp confluence bitbucket
     pagerduty opsgenie sentry datadog supabase firebase calendly figma browser mobile playwright puppeteer android ios hass
 """)
+
+# Words behind a noun that is no verb: "text_to_speech".
+PREPOSITIONS = _words("to by of for per in on from with and or")
 
 # Activities that start when called, although the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
@@ -158,7 +161,7 @@ ACTS_ON: Objects = (
         | {"pull request", "merge request"},
     ),
     (_words("show display"), _words("notification toast dialog popup banner modal")),
-    (_words("open engage"), _words("door garage gate valve app tab")),
+    (_words("open engage"), _words("door garage gate valve app tab browser url")),
     (_words("select input"), _words("option element tab radio checkbox text value")),
 )
 ACTING_VERBS = frozenset().union(*(verbs for verbs, _ in ACTS_ON))
@@ -203,7 +206,7 @@ READS_THAT_ARE_NOUNS = _words(
 # Writes that are always verbs at the end of a name. After a read they are a second action: "read_write", "fetch_add".
 SECOND_HALVES = _words("""
     add delete remove replace write modify insert create send append swap increment decrement clear reset purge destroy
-    consume cancel notify
+    consume cancel notify fix
 """)
 
 # Verbs whose particle may end the name: "check_guest_in". After a participle it describes a state: "check_logged_in".
@@ -244,7 +247,9 @@ LOOKED_UP = _words("""
 """)
 
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
-WRITES_THAT_ARE_NOUNS = _words("leave trash archive store import purchase deposit upgrade launch play process handle")
+WRITES_THAT_ARE_NOUNS = _words(
+    "leave swap trash archive store import purchase deposit upgrade launch play process handle"
+)
 
 # Words before a verb that say how, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
@@ -266,13 +271,13 @@ INFORMATION = _words("""
     definition definitions synonyms lyrics earnings dividends financials fundamentals statements holdings trends reviews
     ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
     detection recognition classification extraction translation calculation comparison estimation prediction
-    recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke
+    recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke timeline requirements arrivals departures
 """)
 
 # The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
 INFORMATION_OF = _words("""
     price balance profile profiles time date details detail availability score scores status health quota usage schema
-    schemas indexes size logs location limits temperature position positions
+    schemas indexes size logs location limits temperature position positions performance
 """)
 OWNERS = _words("""
     account user customer client member employee patient student driver guest traveler passenger contact person team company
@@ -283,7 +288,7 @@ OWNERS = _words("""
     folder document page site website domain repo repository git branch project sprint job task run pipeline workflow
     deployment queue device sensor battery vehicle car city country local world air water ocean outdoor session thread
     channel chat app api model agent public personal current my movie film song album artist episode recipe place venue article
-    video timer points loyalty reward cursor mouse door tracking
+    video timer points loyalty reward cursor mouse door tracking listing campaign budget gas parcel
 """)
 
 # The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
