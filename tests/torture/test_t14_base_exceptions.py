@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,31 @@ def test_t14_a_turn_raises_them_when_its_body_ends(end: type[BaseException], syn
 
     asyncio.run(main())
     assert rt.metrics("sync" if sync else "async")["error_count"] == 0
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("sync", [False, True])
+def test_t14_asyncio_does_not_log_what_ends_the_program(
+    end: type[BaseException], sync: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    rt = Runtime()
+
+    def block() -> None:
+        raise end("password=hunter2")
+
+    async def wait() -> None:
+        raise end("password=hunter2")
+
+    rt.add(block if sync else wait, id="ends")
+
+    async def main() -> None:
+        async with rt.turn() as turn:
+            turn.call("ends")
+
+    with pytest.raises(end):
+        asyncio.run(main())
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_t14_a_body_that_misses_the_value_does_not_hide_them() -> None:

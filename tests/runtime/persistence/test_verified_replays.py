@@ -98,7 +98,10 @@ def test_only_one_of_several_replays_may_act_on_none(monkeypatch: pytest.MonkeyP
         replays = [replay(store, Asked(Verified.none())) for _ in range(5)]
         outcomes = await asyncio.gather(*(rt.call("pay", {"amount": 4}, **CALL) for rt, _ in replays))
         assert sum(pay.attempts for _, pay in replays) == 1
-        assert sorted(outcome.status for outcome in outcomes) == ["failed"] * 4 + ["succeeded"]
+        assert [outcome.status for outcome in outcomes if outcome.attempts] == ["succeeded"]
+        others = [outcome for outcome in outcomes if not outcome.attempts]
+        assert all(outcome.status == "failed" or outcome.via == "ledger" for outcome in others)
+        assert len(others) == 4
         task.cancel()
 
     run()

@@ -135,7 +135,14 @@ class Scheduler:
             # Not by the loop's own factory: an eager one would run each lane inside the one before.
             lane = asyncio.Task(self._run(), loop=self.turn.loop, context=Context())
             self._tasks.add(lane)
-            lane.add_done_callback(self._tasks.discard)
+            lane.add_done_callback(self._forget)
+
+    def _forget(self, lane: asyncio.Task[None]) -> None:
+        """Forget a lane that has ended. An interrupt or exit has left the event loop itself: asyncio logs it unsanitised."""
+        self._tasks.discard(lane)
+        error = None if lane.cancelled() else lane.exception()
+        if error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+            self.turn.loop.call_exception_handler({"message": "a lane has failed", "exception": error, "task": lane})
 
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
         """Run one lane: the calls that are ready, one after another."""

@@ -651,7 +651,7 @@ def test_a_forked_child_starts_over(fresh: Make) -> None:
     found, took = os.read(reader, 100).decode().split()
     os.close(reader)
     assert int(found) != pid
-    assert float(took) < 3
+    assert float(took) < 30  # not until the end of ``start_timeout``
     assert made.run(fake_tools.pid).value == pid
 
 
