@@ -64,6 +64,35 @@ def test_t41_a_turn_may_outlive_the_main_thread(tmp_path: Path, wait: float) -> 
     store.close()
 
 
+AT_EXIT = """
+import asyncio, atexit
+from failsoft import Runtime
+
+rt = Runtime(store="sqlite:///{path}")
+rt.add(lambda: 1, id="works", read_only=True)
+rt.call_sync("works")
+
+async def end():
+    print(await rt.flush())
+    await rt.close()
+    print("closed")
+
+atexit.register(lambda: asyncio.run(end()))
+"""
+
+
+def test_t41_the_runtime_may_be_closed_at_exit(tmp_path: Path) -> None:
+    """The interpreter then takes no more work for other OS threads."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT.format(path=tmp_path / "a.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("True\nclosed\n", "")
+
+
 def test_t41_another_thread_may_close_the_runtime(tmp_path: Path) -> None:
     source = random.Random(41)
     raised: list[BaseException] = []

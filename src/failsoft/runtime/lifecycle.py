@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from time import monotonic as real_time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakSet
 
 from failsoft.observe.delivery import remaining
@@ -14,6 +15,8 @@ from failsoft.observe.sinks.log import flush as flush_log
 if TYPE_CHECKING:
     from failsoft.runtime.services import Services
     from failsoft.stores.failsafe import FailsafeStore
+
+T = TypeVar("T")
 
 CANCEL_PATIENCE = 1.0  # seconds to wait for a cancelled task; a task that ignores its cancellation goes on
 
@@ -26,14 +29,26 @@ def begin(rt: Services) -> None:
     _ALIVE.add(rt)
 
 
+async def in_another_thread(run: Callable[[float], T], deadline: float) -> T:
+    """Run a function that may wait until a deadline without blocking the event loop.
+
+    An interpreter that is about to end takes no more work for other OS threads: the function runs here.
+    """
+    try:
+        waiting = asyncio.get_running_loop().run_in_executor(None, run, deadline)
+    except RuntimeError:
+        return run(deadline)
+    return await waiting
+
+
 async def flush(rt: Services, seconds: float) -> bool:
     """Wait until all consumers have every event so far, and the store has saved it. False if that took longer."""
     write = rt.log.trace.flush if rt.books.writer is None else rt.books.writer.flush
     deadline = real_time() + seconds
-    flushed = await asyncio.to_thread(write, deadline)
+    flushed = await in_another_thread(write, deadline)
     if rt.toolbox.circuits is not None:
-        flushed = await asyncio.to_thread(rt.toolbox.circuits.flush, deadline) and flushed
-    await asyncio.to_thread(flush_log, remaining(deadline))
+        flushed = await in_another_thread(rt.toolbox.circuits.flush, deadline) and flushed
+    await in_another_thread(lambda until: flush_log(remaining(until)), deadline)
     return flushed
 
 

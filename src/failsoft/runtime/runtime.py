@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random as random_source
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
@@ -341,7 +340,8 @@ class Runtime(AdapterCalls):
         seconds = 0.0 if grace is None or grace == 0 else read_time("close: grace", grace, zero=True)
         await lifecycle.close(self._engine, seconds)
         if self._owned is not None:
-            await asyncio.to_thread(self._owned.close)
+            owned = self._owned
+            await lifecycle.in_another_thread(lambda _: owned.close(), 0.0)
         if self._connected is not None:
             self._connected.close()
 
