@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakSet
@@ -32,13 +34,23 @@ def begin(rt: Services) -> None:
 async def in_another_thread(run: Callable[[float], T], deadline: float) -> T:
     """Run a function that may wait until a deadline without blocking the event loop.
 
-    An interpreter that is about to end takes no more work for other OS threads: the function runs here.
+    An interpreter that is about to end starts no OS thread: the function runs here. The loop's own executor would have to
+    start one when it is closed.
     """
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            result.set_result(run(deadline))
+        except BaseException as error:
+            result.set_exception(error)
+
     try:
-        waiting = asyncio.get_running_loop().run_in_executor(None, run, deadline)
+        threading.Thread(target=work, name="failsoft end", daemon=True).start()
     except RuntimeError:
         return run(deadline)
-    return await waiting
+    return await asyncio.wrap_future(result)
 
 
 async def flush(rt: Services, seconds: float) -> bool:
