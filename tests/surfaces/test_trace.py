@@ -148,7 +148,7 @@ def test_export_writes_events_or_a_page(store: str, tmp_path: Path) -> None:
         (("export", "--json"), "name one with --output"),
         (("export", "-o", "/no/such/place.html"), "There is no directory /no/such: make it, or name another place."),
         (("export", "-o", "/tmp"), "It is a directory: name a file."),
-        (("prune",), "say what to delete"),
+        (("prune",), "name what to delete"),
         (("prune", "--older-than", "30"), "--older-than"),
         (("prune", "--size", "much"), "--size"),
     ],

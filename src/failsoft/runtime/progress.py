@@ -26,13 +26,13 @@ _LENGTH = 1000  # characters of a message that are sanitised
 class Activity:
     """The latest progress of one attempt. Any OS thread may use it."""
 
-    __slots__ = ("_args", "_message", "_now", "expired", "heard", "idle", "last", "late", "outer", "over")
+    __slots__ = ("_args", "_message", "_now", "expired", "idle", "last", "last_real", "late", "outer", "over")
 
     def __init__(self, idle: float, now: Callable[[], float], outer: Activity | None = None) -> None:
         self.idle = idle  # seconds without progress that end the attempt
         self.outer = outer
         self.last = math.inf  # the latest progress, by the runtime's clock
-        self.heard = math.inf  # the same by the real clock, which locks use
+        self.last_real = math.inf  # the same by the real clock, which locks use
         self.over = False  # nothing counts any more
         self.expired = False  # the attempt was ended because it made no progress
         self.late = False  # it ended by itself, after too long a silence
@@ -42,7 +42,7 @@ class Activity:
 
     def begin(self, at: float) -> None:
         """Note that the tool begins or continues at this time."""
-        self.heard = real_time()
+        self.last_real = real_time()
         self.last = at
         self.over = False
 
@@ -52,7 +52,7 @@ class Activity:
         if self.over or now - self.last > self.idle:
             return False
         self.last = now
-        self.heard = real_time() if made is None else made
+        self.last_real = real_time() if made is None else made
         if message is not None:
             self._message, self._args = message, args
         return True
@@ -121,7 +121,7 @@ def report_progress(activity: Activity | None, message: object = None, args: tup
 
 def next_deadline(cap: float | None, activity: Activity | None) -> float | None:
     """The earlier of a deadline and the end of the idle timeout, by the real clock; None if there is neither."""
-    due = math.inf if activity is None else activity.heard + activity.idle
+    due = math.inf if activity is None else activity.last_real + activity.idle
     if cap is None:
         return None if due == math.inf else due
     return min(cap, due)

@@ -20,7 +20,7 @@ def test_a_sound_manifest_has_no_findings():
     [
         (
             "{}",
-            "warning f.yaml:1:9: tools.a: its effects are not declared: say read_only: true, or idempotent: true or false",
+            "warning f.yaml:1:9: tools.a: its effects are not declared: write read_only: true, or idempotent: true or false",
         ),
         (
             "{read_only: true, required: false, defaults: {x: 1}}",

@@ -74,7 +74,7 @@ def _check_tools(manifest: Manifest, tools: _Tools) -> Iterator[Finding]:
         for fallback in options.fallbacks:
             yield from tools.find(fallback.tool, place, f"{field}.fallbacks")
         if know_effect(options, undeclared=manifest.undeclared).safe is None and count_attempts(options.retry) > 1:
-            message = "its effects are not declared: say read_only: true, or idempotent: true or false"
+            message = "its effects are not declared: write read_only: true, or idempotent: true or false"
             yield "warning", place, field, message
         yield from _check_verify(options, manifest, tools, place, f"{field}.verify")
         yield from _check_defaults(options.required, options.defaults, place, field)
@@ -96,7 +96,7 @@ def _check_verify(options: ToolOptions, manifest: Manifest, tools: _Tools, place
     yield from tools.find(reader, place, f"{field}.tool")
     entry = manifest.tools.get(reader)
     if entry is not None and know_effect(entry.options, undeclared=manifest.undeclared).effect != "read":
-        yield "error", place, f"{field}.tool", f"{reader} is not known to read: say read_only: true there"
+        yield "error", place, f"{field}.tool", f"{reader} is not known to read: write read_only: true there"
 
 
 def _check_defaults(required: bool | None, defaults: Layer, place: str, field: str) -> Iterator[Finding]:

@@ -149,8 +149,8 @@ def _weigh(finding: Finding, first: int) -> None:
     if best.rule in _UNREADABLE and not outer and Reading(links[0][1]).status is not None:
         best = judge_text(links[0][1])  # an error about an unreadable body still states the status
     if best.weight < NAME:
-        heard = [link for link in links if not link[0].adds_nothing and (link[0] is top or not _used(link[0]))]
-        said = _judge_texts(["\n".join([text, *one.texts]) for one, text in heard])
+        judged = [link for link in links if not link[0].adds_nothing and (link[0] is top or not _used(link[0]))]
+        said = _judge_texts(["\n".join([text, *one.texts]) for one, text in judged])
         firm = best.weight == FIRM_NAME and said.weight == WORDS
         best = said if said.weight > best.weight and not firm else best
     if best.rule in _GIVEN and top.facts.refuses:

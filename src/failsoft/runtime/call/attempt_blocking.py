@@ -126,7 +126,7 @@ def _wait_watched(
     while True:
         now, remaining = real_time(), min(timeout, activity.idle, LONG)  # until a thread begins
         if begun:
-            remaining = min(begun[0] + timeout, activity.heard + activity.idle) - now
+            remaining = min(begun[0] + timeout, activity.last_real + activity.idle) - now
             if remaining <= 0 and not activity.over:
                 if begun[0] + timeout > now:
                     activity.expire()

@@ -66,11 +66,11 @@ class StoreWriter:
         if self.ledger is not None:
             self.ledger.flush()
         reported = self._reported
-        heard = self._trace.flush(deadline)  # received by all consumers, not just the store
+        received = self._trace.flush(deadline)  # received by all consumers, not just the store
         durable = self._is_durable(deadline)
         found = self._found
         self._reported = max(self._reported, found)
-        return heard and durable and found == reported
+        return received and durable and found == reported
 
     def commit(self, deadline: float) -> bool:
         """Wait until the store has all events so far, whatever other consumers do; False if some may be lost."""

@@ -3,7 +3,7 @@
 Rules
 -----
 - ``swap`` is a request to the store's writer: it is in the file when it returns, and atomic between processes.
-- A thread looks for changes every ``POLL`` seconds while someone watches. It does not keep the store alive.
+- A thread looks for changes every ``POLL`` seconds while there is a watcher. It does not keep the store alive.
 """
 
 from __future__ import annotations

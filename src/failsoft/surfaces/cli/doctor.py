@@ -1,4 +1,4 @@
-"""``failsoft doctor``: check what this installation can use, and say how to fix the rest."""
+"""``failsoft doctor``: check the installation, and suggest fixes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
 
 
 @click.command(
-    short_help="Check the installation, and say how to fix it.",
+    short_help="Check the installation, and suggest fixes.",
     epilog="Examples: failsoft doctor · failsoft doctor --store sqlite:///failsoft.db -m prod.yaml",
 )
 @manifest_option

@@ -342,7 +342,7 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
     import sqlite3
 
     if older_than is None and most is None and size is None:
-        raise click.UsageError("say what to delete: --older-than 720h, --most 100000, or --size 500MB")
+        raise click.UsageError("name what to delete: --older-than 720h, --most 100000, or --size 500MB")
     before = None if older_than is None else _before(older_than)
     limit = None if size is None else _bytes(size)
     found = open_kept(store)

@@ -6,8 +6,8 @@ Rules
 - A tool without a tenant that the manifest names shares circuit and metrics with the daemon's own calls of it. Every other
   pair of tenant and tool has its own: one tenant's failures never open another's circuit.
 - A tool that nothing declares or shows to be a read counts as a write.
-- An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is disabled
-  for everybody, by the runtime.
+- An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is
+  disabled for all, by the runtime.
 - The number of tools and of open calls is limited. Beyond the limit, a tool has no history: every report starts over.
 """
 

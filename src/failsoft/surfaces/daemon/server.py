@@ -81,7 +81,7 @@ class DaemonServer(uvicorn.Server):
         self._signalled = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then set ``ready``."""
         try:
             await super().startup(sockets)
         except SystemExit:  # uvicorn has logged the reason, and would exit
