@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import sqlite3
@@ -386,3 +387,60 @@ def test_a_turn_whose_tool_exits_does_not_end_the_daemon(serve: Start, tmp_path:
         assert client.get("/v1/status").status_code == 200
         assert client.post("/v1/errors", json=BODY).status_code == 200
     assert served.end() == 0
+
+
+def test_a_second_daemon_on_one_store_is_refused_until_the_first_one_is_gone(serve: Start, tmp_path: Path) -> None:
+    first = serve()
+    (tmp_path / "same.db").symlink_to(tmp_path / "daemon.db")
+    for more in ([], ["--store", f"sqlite:///{tmp_path}/same.db"]):
+        second = subprocess.run(
+            [sys.executable, "-m", "failsoft", "serve", "--port", "0", *more], check=False,
+            env={**os.environ, "FAILSOFT_STATE": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert second.returncode == 1
+        assert not second.stdout
+        assert f"another daemon uses this store (process {first.process.pid})" in " ".join(second.stderr.split())
+    with first.client() as client:
+        assert client.get("/readyz").status_code == 200
+    first.end(signal.SIGKILL)
+    with serve().client() as client:
+        assert client.get("/readyz").status_code == 200
+
+
+def test_a_daemon_waits_for_the_one_that_it_replaces(serve: Start, tmp_path: Path) -> None:
+    first = serve()
+    first.process.send_signal(signal.SIGTERM)
+    with serve().client() as client:
+        assert client.get("/readyz").status_code == 200
+    assert first.process.wait(10) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux only")
+def test_a_daemon_whose_disk_is_full_says_so_and_goes_on_once_there_is_room(serve: Start) -> None:
+    resource = pytest.importorskip("resource")
+    served = serve()
+    acknowledged: list[str] = []
+
+    def report(client: httpx.Client, id: str) -> int:
+        status = client.post("/v1/errors", json={**BODY, "call_id": id}).status_code
+        if status == 200:
+            acknowledged.append(id)
+        return status
+
+    with served.client() as client:
+        assert report(client, "before") == 200
+        limits = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (1, limits[1]))  # no file can grow
+        assert report(client, "full") == 503
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/v1/events").status_code == 200
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, limits)
+        deadline = time.monotonic() + 30
+        while report(client, "after") != 200:
+            assert time.monotonic() < deadline
+        assert client.get("/readyz").status_code == 200
+    served.end(signal.SIGKILL)
+    with serve().client() as client:
+        found = {event["call_id"] for event in client.get("/v1/events?limit=1000").json()["events"]}
+    assert {"before", "after"} == {*acknowledged}
+    assert found >= {*acknowledged}

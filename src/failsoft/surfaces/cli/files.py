@@ -30,8 +30,8 @@ def find_manifest(given: str | None, *, needed: bool = True) -> str | None:
     )
 
 
-def check_address(store: str | None, *, to_write: bool = False) -> None:
-    """Raise if the store's address is invalid or, with ``to_write``, not writable."""
+def check_address(store: str | None, *, to_write: bool = False) -> Path | None:
+    """Raise if the store's address is invalid or, with ``to_write``, not writable; return its file, if it is one."""
     from failsoft.stores.url import open_store
 
     try:
@@ -39,12 +39,16 @@ def check_address(store: str | None, *, to_write: bool = False) -> None:
     except ManifestError as error:
         hint = "" if ":" in str(store) else f"Try: --store sqlite:///{store}"
         raise CommandError(f"--{error}", hint=hint) from None
-    if to_write and found is not None:
-        from failsoft.stores.sqlite.location import find_obstacle
-        from failsoft.stores.sqlite.store import SqliteStore
+    if found is None:
+        return None
+    from failsoft.stores.sqlite.location import find_obstacle
+    from failsoft.stores.sqlite.store import SqliteStore
 
-        if isinstance(found, SqliteStore) and (obstacle := find_obstacle(found.path.absolute())):
-            raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")
+    if not isinstance(found, SqliteStore):
+        return None
+    if to_write and (obstacle := find_obstacle(found.file)):
+        raise CommandError(f"{found.path}: cannot be used as a store: {obstacle}")
+    return found.file
 
 
 @overload

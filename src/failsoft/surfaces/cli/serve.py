@@ -98,6 +98,7 @@ async def _serve(
     from failsoft.surfaces.daemon.app import build_app
     from failsoft.surfaces.daemon.daemon import Daemon
     from failsoft.surfaces.daemon.server import ServerOptions, make_server, refuse_exposure, shorten_pauses
+    from failsoft.surfaces.daemon.store_lock import lock_store
     from failsoft.surfaces.daemon.tokens import TokenBook
 
     listening = ServerOptions(host, port, allow_remote, tls_certificate, tls_key)
@@ -111,7 +112,11 @@ async def _serve(
     if store is None:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = f"sqlite:///{(state / 'daemon.db').absolute()}"
-    check_address(store, to_write=True)
+    database = check_address(store, to_write=True)
+    try:
+        lock = None if database is None else lock_store(database.resolve())
+    except FailsoftError as error:
+        raise CommandError(str(error), code=1) from None
     book = TokenBook(tokens or state / "tokens.json")
     daemon = Daemon(manifest, store=store)
     access = AccessOptions(allowed_hosts(host, hosts), frozenset(origins), rate)
@@ -136,6 +141,8 @@ async def _serve(
     else:
         print_text(f"failsoft listens on {address}\nTokens: {book.path}\nStop it with Ctrl-C.")
     await running
+    if lock is not None:
+        os.close(lock)
     return 0
 
 
