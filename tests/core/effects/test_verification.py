@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,6 +60,17 @@ def test_a_call_of_a_command_may_take_as_long_as_its_end_is_waited_for() -> None
     pay = ToolOptions(id="pay", timeout="5s", retry=retry, verify=verify, verify_delay="0s", verify_timeout="1s")
     assert longest_call(pay, is_command=False) == 2 * (5 + 1) + 3 + 4
     assert longest_call(pay, is_command=True) == 2 * (5 + COMMAND_ENDS + 1) + 3 + 4
+
+
+def test_the_calls_own_options_and_the_queue_count_for_the_time_that_a_call_may_take() -> None:
+    retry = RetryOptions(max_attempts=2, max_total_time="3s", max_hint_wait="4s")
+    pay = ToolOptions(id="pay", timeout="5s", retry=retry, verify=verify, verify_delay="0s", verify_timeout="1s")
+    own = RetryOptions(max_attempts=3, max_total_time="1s", max_hint_wait="2s")
+    assert longest_call(pay, is_command=False, timeout=60.0) == 2 * (60 + 1) + 3 + 4
+    assert longest_call(pay, is_command=False, retry=own) == 3 * (5 + 1) + 1 + 2
+    assert longest_call(pay, is_command=False, timeout=math.inf) == math.inf
+    one_by_one = replace(pay, concurrency=2, queue=10)
+    assert longest_call(one_by_one, is_command=False) == 2 * (7 * 5 + 1) + 3 + 4
 
 
 def test_its_time_is_bounded_by_the_turns() -> None:

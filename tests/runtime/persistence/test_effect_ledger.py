@@ -251,6 +251,28 @@ async def test_a_call_that_is_cancelled_after_an_unknown_effect_keeps_its_record
     assert [call.call_id for call in rt.threads["chat"].dangling] == ["c1"]
 
 
+@real
+async def test_a_call_that_is_cancelled_while_it_leaves_its_case_leaves_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, goes, swap = threading.Event(), threading.Event(), MemoryStore.swap
+
+    def swap_slowly(*args: Any, **options: Any) -> bool:
+        asked.set()
+        goes.wait(5)
+        return swap(*args, **options)
+
+    monkeypatch.setattr(MemoryStore, "swap", swap_slowly)
+    teller = Teller(MemoryStore(), ConnectionResetError(104, "Connection reset by peer"))
+    task = asyncio.ensure_future(teller.rt.call("pay", ARGS, id="c1"))
+    await asyncio.to_thread(asked.wait, 5)
+    task.cancel()
+    await asyncio.wait([task])
+    goes.set()
+    (event,) = records(teller.rt, "CallCancelled")
+    assert event["effect"] == "unknown"
+    await teller.rt.close()
+    assert len(teller.store.find("pending")) == 1
+
+
 @virtual
 async def test_a_call_that_is_cancelled_while_it_waits_for_its_record_leaves_none() -> None:
     store = Slow(MemoryStore())

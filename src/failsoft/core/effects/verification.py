@@ -27,6 +27,7 @@ from failsoft.core.redact.sanitise import sanitise
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault
+    from failsoft.core.model.options import RetryOptions
 
 STILL_RUNS = "the attempt still runs"
 TASK_RUNS = "a task of the attempt may still act"
@@ -66,12 +67,22 @@ def limit_verify(timeout: float, turn_left: float | None) -> float:
     return timeout if turn_left is None else max(0.0, min(timeout, turn_left))
 
 
-def longest_call(options: ToolOptions, *, is_command: bool) -> float:
-    """Return the seconds that a call may take at most, with its retries and with ``verify``."""
-    timeout = math.inf if options.timeout is None else options.timeout
+def longest_call(
+    options: ToolOptions, *, is_command: bool, timeout: float | None = None, retry: RetryOptions | None = None
+) -> float:
+    """Return the seconds that a call may take at most, with its retries, its waits for a slot and ``verify``.
+
+    ``timeout`` and ``retry`` are the call's own, if it has any.
+    """
+    retry = retry or options.retry
+    timeout = options.timeout if timeout is None else timeout
+    if timeout is None or math.isinf(timeout):
+        return math.inf
+    if options.concurrency is not None:  # the calls before it in the queue, and those that run
+        timeout *= options.queue // options.concurrency + 2
     delay = delay_verify(options, is_command=is_command)
-    waits = options.retry.max_total_time + options.retry.max_hint_wait
-    return options.retry.max_attempts * (timeout + delay + options.verify_timeout) + waits
+    waits = retry.max_total_time + retry.max_hint_wait
+    return retry.max_attempts * (timeout + delay + options.verify_timeout) + waits
 
 
 def unused_without_verify(options: ToolOptions) -> Iterator[str]:

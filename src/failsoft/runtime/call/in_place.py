@@ -105,7 +105,8 @@ def _find_loop(rt: InPlaceServices, call: Call, _: FindLoop) -> LoopFound:
 
 def _check_begun(rt: InPlaceServices, call: Call, _: CheckBegun) -> BegunBefore:
     ledger = rt.books.ledger
-    longest = longest_call(call.tool.options, is_command=call.tool.command is not None)
+    tool = call.tool
+    longest = longest_call(tool.options, is_command=tool.command is not None, timeout=call.timeout, retry=call.retry)
     why = None if ledger is None else ledger.why_begun_may_run(call, longest)
     if why is None and not call.adopt_key((call.begun_record or {}).get("key")):
         why = "its key is not known"

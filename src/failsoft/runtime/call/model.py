@@ -84,6 +84,7 @@ class Call:
         "changed",
         "end_recorded",
         "failed_at",
+        "has_case",
         "hinted_wait",
         "in_doubt",
         "inside",
@@ -160,6 +161,7 @@ class Call:
         self.end_recorded = False  # its turn has recorded its end
         self.rate_limited = False  # it waits for a token of its tool's rate
         self.waiting = False  # for its next attempt to begin: ending it now has no effect
+        self.has_case = False  # it has left an open case in the ledger
         self.in_doubt = False  # an attempt that has ended may have acted
         self.verifying = False  # its tool has ended, and ``verify`` is finding out whether it has acted
         self.withdraw: Callable[[], bool] | None = None  # withdraws a queued thread job; False if the job has begun

@@ -203,8 +203,8 @@ class WriteSteps(Recovery):
         """End the record of a failed call; an unknown effect of a write leaves an open case."""
         call = self._call
         wrote = call.tool.is_write or self._candidate.tool.is_write
-        call.in_doubt = False  # the caller learns of it
         if fault.effect == "unknown" and call.attempts_ended and wrote:
+            call.has_case = True
             yield EndUnknown(fault, self._runs_on)
         elif call.write_recorded is not None:
             yield EndRecord(acted=fault.effect != "none")
