@@ -25,6 +25,14 @@ async def last(run):  # closing the event loop may wait as well
     return result
 """
 
+HANGS_INSIDE = """
+blocks = hang
+
+async def hang() -> str:
+    await asyncio.to_thread(blocks)
+    return "late"
+"""
+
 PYDANTIC_AI = """
 import pydantic_ai
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -94,6 +102,9 @@ asyncio.run(last(main()))
 PROGRAMS = {
     "langchain": f"{LANGCHAIN}\nasyncio.run(last(agent.ainvoke(question)))",
     "langchain, blocking": f"{LANGCHAIN}\nagent.invoke(question)",
+    "langchain, a thread inside": f"""{HANGS_INSIDE}{LANGCHAIN.replace("from_function(", "from_function(coroutine=")}
+asyncio.run(last(agent.ainvoke(question)))
+""",
     "langchain, cancelled": LANGCHAIN + CANCELLED.format(run="agent.ainvoke(question)"),
     "langchain, after other work": f"""{LANGCHAIN}
 async def main():
@@ -113,8 +124,12 @@ custom = CustomTool(name="hang", description="Hang.", on_invoke_tool=lambda *_: 
 agent.tools = [custom]
 asyncio.run(last(Runner.run(agent, 'go', run_config=quiet)))
 """,
+    "openai-agents, a thread inside": f"""{HANGS_INSIDE}{OPENAI_AGENTS}
+asyncio.run(last(Runner.run(agent, 'go', run_config=quiet)))
+""",
     "openai-agents, cancelled": OPENAI_AGENTS + CANCELLED.format(run="Runner.run(agent, 'go', run_config=quiet)"),
     "pydantic-ai": f"{PYDANTIC_AI}\nasyncio.run(last(make(pydantic_ai.Agent).run('go')))",
+    "pydantic-ai, a thread inside": f"{HANGS_INSIDE}{PYDANTIC_AI}\nasyncio.run(last(make(pydantic_ai.Agent).run('go')))",
     "pydantic-ai, blocking": f"{PYDANTIC_AI}\nmake(pydantic_ai.Agent).run_sync('go')",
     "pydantic-ai, our agent": f"{PYDANTIC_AI}\nasyncio.run(last(make(Agent).run('go')))",
     "pydantic-ai, cancelled": f"""{PYDANTIC_AI}
@@ -129,6 +144,12 @@ asyncio.run(last(main()))
 from failsoft.adapters.plain import run_tool_calls
 rt.add(hang)
 asked = [{"type": "function_call", "call_id": "1", "name": "hang", "arguments": "{}"}]
+asyncio.run(last(run_tool_calls(rt, asked)))
+""",
+    "plain, a thread inside": f"""{HANGS_INSIDE}
+from failsoft.adapters.plain import run_tool_calls
+rt.add(hang)
+asked = [{{"type": "function_call", "call_id": "1", "name": "hang", "arguments": "{{}}"}}]
 asyncio.run(last(run_tool_calls(rt, asked)))
 """,
     "plain, blocking": """

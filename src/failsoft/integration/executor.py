@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from failsoft.runtime.execution.executor import DaemonExecutor
-from failsoft.runtime.tools.framework_tool import RUNNING
+from failsoft.runtime.scope import SCOPE
 
 if TYPE_CHECKING:
     from failsoft.runtime.runtime import Runtime
@@ -27,11 +27,11 @@ def executor_of(runtime: Runtime) -> DaemonExecutor:
 
 
 def use_daemon_threads(runtime: Runtime) -> None:
-    """Run a framework's blocking tools in daemon threads if the framework hands them to the running loop.
+    """Run what tools and frameworks hand to the running loop's executor in daemon threads.
 
-    Frameworks use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed
-    and when the program ends. From now on it runs framework tools on daemon threads, and everything else as before. An
-    executor that the user has set is not changed.
+    Both use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed and
+    when the program ends. From now on it runs what is handed to it inside a call on daemon threads, and everything else as
+    before. An executor that the user has set is not changed.
     """
     loop = asyncio.get_running_loop()
     if loop in _LOOPS:
@@ -43,7 +43,7 @@ def use_daemon_threads(runtime: Runtime) -> None:
 
 
 class _Router(ThreadPoolExecutor):
-    """An event loop's default executor that runs framework tools on daemon threads."""
+    """An event loop's default executor that runs the work of calls on daemon threads."""
 
     def __init__(self, daemon: DaemonExecutor, before: ThreadPoolExecutor | None) -> None:
         super().__init__(thread_name_prefix=_ASYNCIO)
@@ -51,7 +51,7 @@ class _Router(ThreadPoolExecutor):
         self._before = before
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        if RUNNING.get() is not None:
+        if _is_inside_call():
             return self._daemon.submit(fn, *args, **kwargs)
         if self._before is not None:
             return self._before.submit(fn, *args, **kwargs)
@@ -61,3 +61,8 @@ class _Router(ThreadPoolExecutor):
         if self._before is not None:
             self._before.shutdown(wait, cancel_futures=cancel_futures)
         super().shutdown(wait, cancel_futures=cancel_futures)
+
+
+def _is_inside_call() -> bool:
+    scope = SCOPE.get()
+    return scope is not None and (isinstance(scope, list) or not scope.is_turn)

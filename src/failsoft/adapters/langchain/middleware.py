@@ -86,8 +86,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 if is_inside_handler():
                     raise
                 return to_message(call["id"], failed.outcome)
-        if getattr(tool, "coroutine", None) is None:
-            use_daemon_threads(self.runtime)
+        use_daemon_threads(self.runtime)
         runners, config = self._runners(attempt, request, tool, handler), request.runtime.config
         thread, turn = thread_of(config), self._turn(config)
         outcome = await self.runtime.run(

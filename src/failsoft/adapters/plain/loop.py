@@ -60,6 +60,7 @@ from failsoft.integration.api import (
     visible,
 )
 from failsoft.integration.arguments import MisfitError, read_arguments
+from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import open_turn, require_runtime
 from failsoft.integration.streams import whole_stream
 from failsoft.integration.unanswered import Unanswered, explain_dangling
@@ -93,6 +94,7 @@ async def run_tool_calls(
     asked = _read(tool_calls, on_other)
     if not asked:
         return []
+    use_daemon_threads(runtime)
     turn = SCOPE.get()
     own = (thread, tenant, timeout, max_calls, max_calls_per_tool)
     if isinstance(turn, Turn) and all(option is None for option in own):

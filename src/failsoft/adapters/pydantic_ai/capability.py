@@ -130,12 +130,15 @@ class Failsoft(AfterHooks[AgentDepsT], Always):
             await self._deliver_report(turn)
 
     def _daemon_threads(self) -> AbstractContextManager[None]:
-        """Run blocking functions in daemon threads, unless the user chose an executor."""
-        if has_executor():
-            return nullcontext()
-        from failsoft.integration.executor import executor_of  # not importable in Temporal's workflow sandbox
+        """Run blocking functions, and what tools give to the event loop's executor, in daemon threads.
 
-        return Agent.using_thread_executor(executor_of(self.runtime))
+        An executor that the user has chosen is kept.
+        """
+        # not importable in Temporal's workflow sandbox
+        from failsoft.integration.executor import executor_of, use_daemon_threads
+
+        use_daemon_threads(self.runtime)
+        return nullcontext() if has_executor() else Agent.using_thread_executor(executor_of(self.runtime))
 
     async def _deliver_report(self, turn: Turn) -> None:
         if self.on_report is not None:
