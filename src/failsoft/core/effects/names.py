@@ -291,7 +291,7 @@ def _agent(word: str) -> Named | None:
         verb = word.removesuffix(ending)
         if verb != word:
             for form in (verb, verb + "e"):
-                if form in table.READS:
+                if form in table.READS and form != "convert":
                     return _read(word)
                 if form in table.WRITES:
                     return _write(word)
