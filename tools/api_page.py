@@ -184,7 +184,16 @@ INSIDE = {
     "Outcome": {"reword"},
     "VirtualClock": {"reach"},
     "Offer": {"args", "timeout", "retry", "key", "same", "from_dict"},
-    "RecoveryMemory": {"evidence", "meet", "spares", "order", "learn", "save", "renew_after_fork"},
+    "RecoveryMemory": {
+        "evidence",
+        "note_error",
+        "family_of",
+        "skips_retry",
+        "order",
+        "learn",
+        "save",
+        "renew_after_fork",
+    },
     "Dangling": {"from_dict"},
 }
 INHERITED = {

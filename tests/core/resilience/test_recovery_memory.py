@@ -26,13 +26,13 @@ class World:
         self.asked += 1
         return self.successes
 
-    def meet(self, fault: Fault = DOWN, tenant: str | None = None, tool: str = "search") -> Family:
-        return self.memory.meet(tenant, tool, fault, now=self.now, successes=self.count)
+    def note_error(self, fault: Fault = DOWN, tenant: str | None = None, tool: str = "search") -> Family:
+        return self.memory.note_error(tenant, tool, fault, now=self.now, successes=self.count)
 
     def episodes(self, number: int, strategy: str = RETRY, *, worked: bool = False) -> Family:
         """As many outages, an hour each; the tool works in between."""
         for _ in range(number):
-            family = self.meet()
+            family = self.note_error()
             family.learn(strategy, worked=worked, seconds=1.0)
             self.now += HOUR
             self.successes += 1
@@ -45,9 +45,9 @@ class World:
 def test_a_thousand_failures_in_one_outage_count_once():
     world = World()
     for _ in range(1000):
-        world.meet().learn(RETRY, worked=False, seconds=1.0)
+        world.note_error().learn(RETRY, worked=False, seconds=1.0)
         world.now += 10
-    family = world.meet()
+    family = world.note_error()
     assert (family.seen, family.tallies[RETRY].tried) == (1, 1)
 
 
@@ -55,7 +55,7 @@ def test_one_long_outage_does_not_make_a_family_hopeless():
     world = World()
     world.now += 1
     for minute in range(8 * 60):  # some calls of other kinds get through all the time
-        family = world.meet()
+        family = world.note_error()
         family.learn(RETRY, worked=False, seconds=1.0)
         world.successes += 1
         world.now += 60
@@ -65,38 +65,38 @@ def test_one_long_outage_does_not_make_a_family_hopeless():
 
 def test_a_success_of_the_tool_ends_the_episode_but_not_before_its_least_length():
     world = World()
-    family = world.meet()
+    family = world.note_error()
     world.successes += 1
     world.now += m.EPISODE_LEAST - 1
-    assert world.meet().seen == 1
+    assert world.note_error().seen == 1
     world.now += 1
-    assert world.meet().seen == pytest.approx(2, abs=0.01)
+    assert world.note_error().seen == pytest.approx(2, abs=0.01)
     world.now += m.EPISODE_LEAST
-    assert world.meet().seen == family.seen == pytest.approx(2, abs=0.01)  # no success since
+    assert world.note_error().seen == family.seen == pytest.approx(2, abs=0.01)  # no success since
 
 
 def test_an_outage_without_end_is_a_new_episode_every_now_and_then():
     world = World()
-    world.meet()
+    world.note_error()
     world.now += m.EPISODE_MOST - 1
-    assert world.meet().seen == 1
+    assert world.note_error().seen == 1
     world.now += 1
-    assert world.meet().seen == pytest.approx(2, abs=0.05)
+    assert world.note_error().seen == pytest.approx(2, abs=0.05)
 
 
 def test_the_tools_successes_are_asked_for_only_when_they_matter():
     world = World()
     for _ in range(100):
-        world.meet()
+        world.note_error()
         world.now += 1
     assert world.asked == 1
 
 
 def test_a_clock_that_is_set_back_begins_an_episode_and_no_trouble():
     world = World()
-    world.meet()
+    world.note_error()
     world.now -= 10 * HOUR
-    family = world.meet()
+    family = world.note_error()
     assert (family.since, round(family.seen)) == (world.now, 2)
 
 
@@ -105,7 +105,7 @@ def test_a_clock_that_is_set_back_begins_an_episode_and_no_trouble():
 
 def test_within_an_episode_the_share_that_worked_counts():
     world = World()
-    family = world.meet()
+    family = world.note_error()
     for worked in (True, False, False, True):
         family.learn(TOOL + "b", worked=worked, seconds=1.0)
     assert family.tallies[TOOL + "b"][:3] == (1, 0.5, 1)
@@ -113,18 +113,18 @@ def test_within_an_episode_the_share_that_worked_counts():
 
 def test_evidence_decays_by_half_in_a_week():
     world = World()
-    family = world.meet()
+    family = world.note_error()
     family.learn(RETRY, worked=True, seconds=2.0)
     world.now += m.HALF_LIFE
     world.successes += 1
-    world.meet()
+    world.note_error()
     assert family.seen == pytest.approx(1.5)
     assert family.tallies[RETRY] == pytest.approx((0.5, 0.5, 0.5, 2.0))
 
 
 def test_the_duration_of_a_strategy_is_averaged():
     world = World()
-    family = world.meet()
+    family = world.note_error()
     family.learn(RETRY, worked=True, seconds=2.0)
     assert family.tallies[RETRY].seconds == 2.0
     family.learn(RETRY, worked=True, seconds=4.0)
@@ -133,17 +133,17 @@ def test_the_duration_of_a_strategy_is_averaged():
 
 def test_tenants_and_tools_do_not_share():
     world = World()
-    world.meet(tenant="a").learn(RETRY, worked=False, seconds=1)
-    assert not world.meet(tenant="b").tallies
-    assert not world.meet(tool="other").tallies
-    assert world.meet(tenant="a").tallies
+    world.note_error(tenant="a").learn(RETRY, worked=False, seconds=1)
+    assert not world.note_error(tenant="b").tallies
+    assert not world.note_error(tool="other").tallies
+    assert world.note_error(tenant="a").tallies
 
 
 def test_numbers_do_not_make_another_family():
     world = World()
-    assert world.meet(DOWN._replace(message="shard 9 is down")) is world.meet()
-    assert world.meet(DOWN._replace(message="shard 9 is slow")) is not world.meet()
-    assert world.meet(DOWN._replace(code=Code.INTERNAL)) is not world.meet()
+    assert world.note_error(DOWN._replace(message="shard 9 is down")) is world.note_error()
+    assert world.note_error(DOWN._replace(message="shard 9 is slow")) is not world.note_error()
+    assert world.note_error(DOWN._replace(code=Code.INTERNAL)) is not world.note_error()
 
 
 # --- act --------------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_evidence_is_quoted_from_three_episodes_on():
     world = World()
     assert world.episodes(m.QUOTED - 1).evidence is None
     world.episodes(1)
-    evidence = world.meet().evidence
+    evidence = world.note_error().evidence
     assert str(evidence) == "seen in 4 episodes; retries worked 0 of 3 times"
     assert evidence.of(TOOL + "b").tried == 0
 
@@ -242,16 +242,16 @@ def test_evidence_is_plain_data():
 
 def test_the_number_of_families_is_bounded_and_the_least_recent_goes():
     world = World()
-    first = world.meet()
+    first = world.note_error()
     for number in range(m.FAMILIES + 500):
         word = "".join(chr(97 + int(digit)) for digit in str(number))
-        world.meet(DOWN._replace(message=f"cause {word}"))
+        world.note_error(DOWN._replace(message=f"cause {word}"))
     assert len(world.memory) == m.FAMILIES
-    assert world.meet() is not first
+    assert world.note_error() is not first
 
 
 def test_the_number_of_strategies_is_bounded():
-    family = World().meet()
+    family = World().note_error()
     for number in range(100):
         family.learn(f"{TOOL}{number}", worked=True, seconds=0)
     assert len(family.tallies) == m.STRATEGIES
@@ -260,12 +260,12 @@ def test_the_number_of_strategies_is_bounded():
 def test_forgetting_is_by_tenant_and_tool():
     world = World()
     for tenant, tool in ((None, "search"), (None, "book"), ("acme", "search")):
-        world.meet(tenant=tenant, tool=tool)
+        world.note_error(tenant=tenant, tool=tool)
     assert world.memory.forget(tool="book") == 1
     assert world.memory.forget("acme") == 1
     assert [family.tool for family in world.memory] == ["search"]
     assert world.memory.forget() == 1
-    assert world.meet().seen == 1
+    assert world.note_error().seen == 1
 
 
 def test_a_family_survives_as_plain_data():
@@ -276,5 +276,5 @@ def test_a_family_survives_as_plain_data():
     other = World()
     other.now = world.now
     other.memory.add(kept)
-    assert other.meet() is kept
+    assert other.note_error() is kept
     assert round(kept.seen) == 6

@@ -214,7 +214,9 @@ class Memory:
     def __iter__(self) -> Iterator[Family]:
         return iter(self._families.values())
 
-    def meet(self, tenant: str | None, tool: str, fault: Fault, *, now: float, successes: Callable[[], int]) -> Family:
+    def note_error(
+        self, tenant: str | None, tool: str, fault: Fault, *, now: float, successes: Callable[[], int]
+    ) -> Family:
         """Return the family of a new error, in its current episode. ``successes`` returns the tool's success count."""
         family = self.find(tenant, tool, fault)
         if family.is_due(now):

@@ -108,9 +108,9 @@ def assess(rt: InPlaceServices, call: Call, step: Assess) -> Standing:
     family = evidence = None
     if memory is not None:
         if entered:
-            family = memory.meet(call.tenant, tool.id, fault)
+            family = memory.note_error(call.tenant, tool.id, fault)
         elif entered is None and fault.rule == builtin_faults.CIRCUIT_OPEN and health.opened_by is not None:
-            family = memory.meet_again(call.tenant, tool.id, health.opened_by)
+            family = memory.family_of(call.tenant, tool.id, health.opened_by)
         if family is not None:
             evidence = memory.evidence(family)
     now, turn = rt.time.now(), call.turn

@@ -59,7 +59,7 @@ class RecoveryMemory:
 
     # -- for calls -----------------------------------------------------------------------------------------------------
 
-    def meet(self, tenant: str | None, tool: str, fault: Fault) -> Family:
+    def note_error(self, tenant: str | None, tool: str, fault: Fault) -> Family:
         """Return the family of an error that has just occurred."""
         now = self._wall()
         with self._lock:
@@ -71,11 +71,11 @@ class RecoveryMemory:
             self._memory.begin_episode_if_due(family, now, successes)
         return family
 
-    def meet_again(self, tenant: str | None, tool: str, fault: Fault) -> Family | None:
+    def family_of(self, tenant: str | None, tool: str, fault: Fault) -> Family | None:
         """Return the family of an error that another call had; None if it may belong to another tenant."""
         with self._lock:
             known = self._memory.knows(tenant, tool, fault)
-        return self.meet(tenant, tool, fault) if known else None
+        return self.note_error(tenant, tool, fault) if known else None
 
     def evidence(self, family: Family) -> Evidence | None:
         """Return the evidence that can be quoted about a family. Other threads may be updating it."""

@@ -157,7 +157,7 @@ class ErrorDesk:
         state = "half_open" if before == "half_open" else tool.observe()
         evidence = None
         if (memory := rt.judgement.memory) is not None and said.entered:
-            tried.family = memory.meet(tenant, tool.id, fault)
+            tried.family = memory.note_error(tenant, tool.id, fault)
             evidence = memory.evidence(tried.family)
         policy = self._match(tool, fault, made, state, said.turn_left)
         retry = self._plan(said, tool, tried, fault, policy)
@@ -293,7 +293,7 @@ class ErrorDesk:
             policy = self._match(tool, report.fault, report.attempt, report.breaker_state, report.turn_left)
             report = report._replace(policy=policy)
         if report.evidence is None and memory is not None and report.attempt:
-            report = report._replace(evidence=memory.evidence(memory.meet(tenant, tool.id, report.fault)))
+            report = report._replace(evidence=memory.evidence(memory.note_error(tenant, tool.id, report.fault)))
         if tool.is_disabled and report.retry_delay is not None:
             report = refuse_retry(report, "the tool is disabled")
         decision = decide(report)

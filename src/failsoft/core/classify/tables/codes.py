@@ -1,4 +1,7 @@
-"""Codes -> kind, one table per space. Codes of ``GENERIC`` spaces weigh as much as an HTTP status; the others decide."""
+"""Codes -> kind, one table per space. Codes of ``GENERIC`` spaces weigh as much as an HTTP status; the others decide.
+
+Why one file: the tables have one form and one reader, and most spaces have a dozen rows.
+"""
 
 from __future__ import annotations
 

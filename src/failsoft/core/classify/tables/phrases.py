@@ -8,6 +8,8 @@ begin where a word begins.
 *firm* phrase is unambiguous and may overrule a status (``tables.http.OVERRULED``). The other phrases decide only without
 better evidence.
 
+Why one file: the first row that matches decides, so the order of all rows matters.
+
 Source, unless another is named: English error messages in the documentation of the libraries in ``tables.types``.
 """
 

@@ -2,6 +2,8 @@
 
 A code is looked up in lower case, letters and digits only: ``insufficient_quota`` is ``insufficientquota``. ``GENERIC``
 codes are no more specific than a status, and a status beats them.
+
+Why one file: all rows are merged into one table, so a code of two providers has one meaning.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ are vague or misleading.
 - ``ADOPTED`` rows replace the row of a built-in type for classes of other packages that derive from it.
 - ``WEAK`` rows name the subject, not the failure: better evidence anywhere in the chain beats them.
 - ``WRAPPERS`` mean nothing themselves; the error inside them counts.
+
+Why one file: a library's rows of all strengths are changed together when its errors change.
 """
 
 from __future__ import annotations
