@@ -191,6 +191,31 @@ def test_a_running_daemon_notices_rotated_tokens(tmp_path: Path) -> None:
     assert book.find(new.secret) is None
 
 
+def test_a_new_token_is_known_as_soon_as_it_is_used(tmp_path: Path) -> None:
+    path, now = tmp_path / "tokens.json", [0.0]
+    (old,) = open_tokens(path)
+    book = TokenBook(path, lambda: now[0])
+    new = old._replace(secret="another-token-0123456789")
+    write_tokens(path, [new])
+    now[0] += 0.06
+    assert book.find(old.secret) == old.grant
+    assert book.find(new.secret) == new.grant
+    assert book.find(old.secret) is None
+
+
+def test_unknown_tokens_make_the_daemon_look_at_its_file_a_few_times_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now, looks = tmp_path / "tokens.json", [0.0], []
+    open_tokens(path)
+    book = TokenBook(path, lambda: now[0])
+    monkeypatch.setattr(book, "_refresh", lambda: looks.append(now[0]))
+    for _ in range(1_000):
+        now[0] += 0.001
+        assert book.find("an-unknown-token-0123456789") is None
+    assert 15 <= len(looks) <= 20
+
+
 @real
 async def test_http_1_0_may_leave_out_its_host_but_not_name_another_one(tmp_path: Path) -> None:
     reached: list[str] = []

@@ -182,3 +182,32 @@ def test_changes_are_saved_later_if_the_store_raises(monkeypatch: pytest.MonkeyP
     kept.save()
     restored = Escalations(store, lambda: 2.0)
     assert {entry["tool"] for entry in restored.entries(None, None, acknowledged=None)} == {"get_x", "get_y"}
+
+
+def test_an_entry_that_is_only_counted_again_is_saved_once_a_second_and_at_the_end() -> None:
+    store, now = MemoryStore(), [100.0]
+    kept = Escalations(store, lambda: now[0])
+
+    def saved() -> dict[str, int]:
+        return {entry["tool"]: entry["count"] for _, entry in store.find("escalation")}
+
+    kept.note(None, "pay", {"code": "INTERNAL"})
+    kept.save()
+    for tool in ("pay", "book", "pay"):
+        kept.note(None, tool, {"code": "INTERNAL"})
+        kept.save()
+    assert saved() == {"pay": 1, "book": 1}
+    now[0] += 1.0
+    kept.save()
+    assert saved() == {"pay": 3, "book": 1}
+    kept.note(None, "pay", {"code": "INTERNAL"})
+    (pay,) = kept.entries(None, "pay", acknowledged=None)
+    kept.acknowledge(pay["id"], None, "operator", "")
+    kept.save()
+    assert saved() == {"pay": 4, "book": 1}
+    kept.note(None, "pay", {"code": "INTERNAL"})  # opened again
+    kept.save()
+    assert saved() == {"pay": 5, "book": 1}
+    kept.note(None, "book", {"code": "INTERNAL"})
+    kept.save(everything=True)
+    assert saved() == {"pay": 5, "book": 2}

@@ -501,3 +501,21 @@ async def test_a_head_in_drops_gets_no_more_time_with_each_drop(monkeypatch: pyt
             break
     assert transport.closed
     assert len(protocol._held) < 100
+
+
+@real
+async def test_the_rest_of_a_body_must_come_in_time_after_its_request_was_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("failsoft.surfaces.daemon.protocol.HEAD_SECONDS", 0.1)
+    refusal = answers(begins((b"content-length", b"0")), part(b""))
+    protocol, transport = connecter(refusal)()
+    protocol.data_received(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\n")
+    await turn_over()
+    assert transport.statuses == [b"200"]
+    for _ in range(100):
+        protocol.data_received(b"a")
+        await asyncio.sleep(0.01)
+        if transport.closed:
+            break
+    assert transport.closed

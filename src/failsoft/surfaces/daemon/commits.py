@@ -25,33 +25,34 @@ class Commits:
 
     def __init__(self, commit: Callable[[float], bool]) -> None:
         self._commit = commit
-        self._next: asyncio.Future[bool] | None = None  # of the callers that wait for the next commit
+        self._waiting: list[asyncio.Future[bool]] = []  # the callers that wait for the next commit
         self._running: asyncio.Task[None] | None = None
         self._begun = -PACE  # when the latest commit began
         self._thread = ThreadPoolExecutor(1, "failsoft commit")
 
     async def wait(self) -> bool:
         """Wait until everything recorded so far is durable; False if it may be lost."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-            if self._running is None:
-                self._running = asyncio.create_task(self._run())
-        return await asyncio.shield(self._next)
+        waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await waiting
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._next is not None:
+            while self._waiting:
                 if (early := self._begun + PACE - loop.time()) > 0:
                     await asyncio.sleep(early)
                 self._begun = loop.time()
-                waiting, self._next = self._next, None
+                waiting, self._waiting = self._waiting, []
                 try:
                     durable = await loop.run_in_executor(self._thread, self._commit, monotonic() + PATIENCE)
                 except Exception:  # a store that raises has not confirmed anything
                     durable = False
-                if not waiting.done():
-                    waiting.set_result(durable)
+                for each in waiting:
+                    if not each.done():
+                        each.set_result(durable)
         finally:
             self._running = None
 

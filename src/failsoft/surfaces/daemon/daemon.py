@@ -118,7 +118,7 @@ class Daemon:
         """End calls and turns, and write everything to the store."""
         self.stop()
         await self.jobs.close(JOBS_SECONDS)
-        self.escalations.save()
+        self.escalations.save(everything=True)
         await self.rt.close()
         if self._owns_store:
             await asyncio.to_thread(self.store.close)

@@ -5,7 +5,8 @@ Rules
 - One entry per tenant, runtime, tool and error code. It counts, and names the latest call; so a broken tool is one
   entry, however often it is called.
 - An acknowledged entry is reopened when the same failure happens again.
-- Entries are kept in the store, and survive a restart. The ``MOST`` latest of each tenant are kept, for ``KEPT_SECONDS``.
+- Entries are kept in the store, and survive a restart. Those that have only been counted again are written at most every
+  ``RECOUNT_SECONDS``: a crash may lose a second of counting, but no entry. The ``MOST`` latest of each tenant are kept, for ``KEPT_SECONDS``.
   Beyond ``MOST_IN_ALL``, the tenant that has most of them loses its oldest.
 """
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 1_000  # entries of one tenant
 MOST_IN_ALL: Final = 20_000
+RECOUNT_SECONDS: Final = 1.0
 KEPT_SECONDS: Final = 30 * 86_400.0
 LONGEST: Final = 1_000  # characters of a text
 _SAID: Final = ("category", "error", "attempts", "call_id", "turn_id")
@@ -43,7 +45,9 @@ class Escalations:
         self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
         self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by their number of entries
         self._many = 0
-        self._unsaved: dict[tuple[str | None, str], None] = {}  # tenants and ids
+        self._unsaved: dict[tuple[str | None, str], None] = {}  # tenants and ids of entries
+        self._recounted: dict[tuple[str | None, str], None] = {}  # those that have only been counted again
+        self._recounts_saved = 0.0
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
             own = self._entries.setdefault(entry["tenant"], OrderedDict())
             own[entry["id"]] = entry
@@ -66,7 +70,8 @@ class Escalations:
             own.move_to_end(id)
             if known is None:
                 self._resize(tenant, len(own) - 1, len(own))
-            self._unsaved[tenant, id] = None
+            is_recount = known is not None and known["acknowledged"] is None
+            (self._recounted if is_recount else self._unsaved)[tenant, id] = None
             if len(own) > MOST:
                 self._drop_oldest(tenant)
             elif self._many > MOST_IN_ALL:
@@ -121,9 +126,13 @@ class Escalations:
                     return made
         return None
 
-    def save(self) -> None:
-        """Put everything that has changed into the store. If the store raises, the next call tries all of it again."""
+    def save(self, *, everything: bool = False) -> None:
+        """Put what has changed into the store. If the store raises, the next call tries all of it again."""
         with self._lock:
+            now = self._wall()
+            if everything or abs(now - self._recounts_saved) >= RECOUNT_SECONDS:
+                self._unsaved |= self._recounted
+                self._recounted, self._recounts_saved = {}, now
             unsaved, self._unsaved = self._unsaved, {}
             none: Mapping[str, Entry] = {}
             changed = [(key_of(owner, id), self._entries.get(owner, none).get(id)) for owner, id in unsaved]
