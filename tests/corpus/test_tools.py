@@ -42,7 +42,7 @@ OWN_LIMITS = {
 LEFT_OUT_LIMITS = {
     **OWN_LIMITS,
     "azure": (0.037, 0.10, 0.80, 0.10),
-    "agent-tools": (0.019, 0.17, 0.76, 0.10),
+    "agent-tools": (0.01, 0.17, 0.76, 0.10),
     "plain-functions": (0.01, 0.10, 0.73, 0.10),
     "services": (0.01, 0.10, 0.77, 0.10),
 }

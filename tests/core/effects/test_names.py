@@ -67,9 +67,14 @@ NAMES = [
         "write",
         """open_account open_ticket open_pull_request open_garage_door capture_payment payments.capture accounts.open
         generate_invoice print_shipping_label collect_late_fee use_voucher file_expense_report select_option
-        show_toast display_notification""",
+        show_toast display_notification extract_archive extract_method check_checkbox sort_range
+        show_on_screen browse_to_url""",
     ),
-    ("some, that it only asks", "read", "track_package trackShipment track_order verify_signature query_rows"),
+    (
+        "some, that it only asks",
+        "read",
+        "extract_text sort_rows show_ontology browse_topics track_package trackShipment track_order verify_signature query_rows",
+    ),
     ("pulling and pushing move data", "write", "git_pull git_push docker_pull pull_changes push_to_crm sync_contacts"),
     ("the command of a program shows", "read", "git_log git_blame docker_ps docker_logs kubectl_logs kubectl_top"),
     (

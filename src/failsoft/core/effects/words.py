@@ -136,6 +136,8 @@ PHRASAL_WRITES = {
     "take": _words("over down"),
     "hand": _words("over off to"),
     "go": _words("back forward"),
+    **dict.fromkeys(_words("show display"), _words("on")),
+    "browse": _words("to"),
     "get": _words("rid"),
     "http": _words("post"),
 }
@@ -161,6 +163,9 @@ ACTS_ON: Objects = (
         | {"pull request", "merge request"},
     ),
     (_words("show display"), _words("notification toast dialog popup banner modal")),
+    (_words("extract unpack"), _words("archive tarball method")),
+    (_words("check tick"), _words("checkbox box")),
+    (_words("sort"), _words("range inbox")),
     (_words("open engage"), _words("door garage gate valve app tab browser url")),
     (_words("select input"), _words("option element tab radio checkbox text value")),
 )
@@ -206,7 +211,7 @@ READS_THAT_ARE_NOUNS = _words(
 # Writes that are always verbs at the end of a name. After a read they are a second action: "read_write", "fetch_add".
 SECOND_HALVES = _words("""
     add delete remove replace write modify insert create send append swap increment decrement clear reset purge destroy
-    consume cancel notify fix
+    consume cancel notify fix submit
 """)
 
 # Verbs whose particle may end the name: "check_guest_in". After a participle it describes a state: "check_logged_in".
