@@ -267,6 +267,11 @@ def test_short_and_second_verbs_write(name: str) -> None:
         "add the the " * 9_000,
         "enables you to " * 7_000,
         "execute a " * 10_000,
+        "given a b, " * 9_000,
+        "web search " * 9_000,
+        "returns the " * 9_000,
+        "https://" * 12_000,
+        "get, " * 20_000,
     ],
 )
 def test_hostile_names_and_descriptions_take_no_time(text: str) -> None:
