@@ -153,6 +153,20 @@ def test_t43_older_agents_around_an_agent_are_known_by_their_toolsets(kind: Any)
         assert paid == []
 
 
+@pytest.mark.parametrize("per_run_step", [True, False])
+def test_t43_a_toolset_made_during_the_run_is_refused(per_run_step: bool) -> None:
+    pay, paid = paying()
+    agent = pydantic_ai.Agent("test", capabilities=[Failsoft(Runtime())])
+
+    @agent.toolset(per_run_step=per_run_step)
+    def durable(_: Any) -> Any:
+        return DurableFunctionToolset(FunctionToolset([pay]))
+
+    with pytest.raises(FailsoftError, match=REMEDY):
+        talk(agent, "pay")
+    assert paid == []
+
+
 def test_t43_the_remedy_pays_once() -> None:
     pay, paid = paying()
     rt = Runtime()

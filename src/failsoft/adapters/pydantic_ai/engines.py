@@ -7,13 +7,14 @@ outside and does not see these retries: a payment could be made several times an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
 
-from failsoft.adapters.pydantic_ai.private import is_engine_toolset, retries_steps
+from failsoft.adapters.pydantic_ai.private import dynamic_toolset, is_engine_toolset, retries_steps
 from failsoft.errors import FailsoftError
 
 
@@ -33,10 +34,14 @@ def refuse_engines(root: AbstractCapability[Any] | None) -> None:
 
 
 def refuse_engine_toolsets(toolset: AbstractToolset[Any]) -> None:
-    """Check older wrapper agents, such as ``TemporalAgent``. Only their toolsets are visible."""
-    if is_engine_toolset(toolset):
+    """Check older wrapper agents, such as ``TemporalAgent``, of which only the toolsets are visible, and toolsets that
+    functions make during a run.
+    """
+    if is_engine_toolset(type(toolset)):
         raise _refusal(type(toolset).__name__)
-    inner = toolset.toolsets if isinstance(toolset, CombinedToolset) else [getattr(toolset, "wrapped", None)]
+    inner: Iterable[Any] = getattr(toolset, "wrapped", None), dynamic_toolset(toolset)
+    if isinstance(toolset, CombinedToolset):
+        inner = toolset.toolsets
     for one in inner:
         if isinstance(one, AbstractToolset):
             refuse_engine_toolsets(one)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
+from functools import cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "SYNTHESIZED", "AgentInstructions", "Always", "came_from_agent", "came_from_server", "function_of", "has_executor",
-    "is_engine_toolset", "origin_of", "retries_steps",
+    "SYNTHESIZED", "AgentInstructions", "Always", "came_from_agent", "came_from_server", "dynamic_toolset", "function_of",
+    "has_executor", "is_engine_toolset", "origin_of", "retries_steps",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -95,10 +96,15 @@ def retries_steps(capability: Any) -> bool:
     )
 
 
-def is_engine_toolset(toolset: Any) -> bool:
-    """True for a toolset that runs functions in retried units, like those of ``TemporalAgent`` and ``PrefectAgent``."""
+@cache
+def is_engine_toolset(kind: type[Any]) -> bool:
+    """True for toolsets that run functions in retried units, like those of ``TemporalAgent`` and ``PrefectAgent``."""
     engines = ("pydantic_ai.durable_exec.temporal", "pydantic_ai.durable_exec.prefect")
     return any(
-        base.__module__.startswith(engines) or base.__name__ == "DurableFunctionToolset"
-        for base in type(toolset).__mro__
+        base.__module__.startswith(engines) or base.__name__ == "DurableFunctionToolset" for base in kind.__mro__
     )
+
+
+def dynamic_toolset(toolset: Any) -> Any:
+    """Return the toolset that a function has made for this run (``@agent.toolset``). None if unknown: it is not checked."""
+    return getattr(toolset, "_toolset", None)

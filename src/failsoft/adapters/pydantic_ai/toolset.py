@@ -15,6 +15,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json
 
+from failsoft.adapters.pydantic_ai.engines import refuse_engine_toolsets
 from failsoft.adapters.pydantic_ai.graceful import (
     CONTROL,
     FailedServerError,
@@ -119,6 +120,7 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
         tools = await self.wrapped.get_tools(ctx)
+        refuse_engine_toolsets(self.wrapped)  # functions may have made toolsets for this step
         for name, tool in tools.items():
             if name not in self.known and not hasattr(function_of(tool), "__failsoft__"):
                 options, hinted = self._declared(tool)
