@@ -273,9 +273,8 @@ class Recorder:
                 self._metrics_of(tool_id).add("refused_count", refusals)
                 self._metrics_of(tool_id).end("refused", "tool_transient", refusals)  # an open circuit
         if dict in kinds:
-            for event_type, _, tool, call_id, _, fields, *_ in batch:
-                if type(fields) is dict:
-                    count_event(self._metrics_of, self.unknown, event_type, tool, call_id, fields)
+            for event_type, _, tool, call_id, _, fields, *_ in [raw for raw in batch if type(raw[5]) is dict]:
+                count_event(self._metrics_of, self.unknown, event_type, tool, call_id, fields)
         return plain
 
     def drain_if_due(self) -> None:
