@@ -755,7 +755,7 @@ class Misguided:
 @pytest.mark.parametrize(
     ("mistake", "wrong", "right"),
     [
-        (lambda: Runtime().add(get_price, retry={"initial_delay": "2s"}), "initial_delay: 2s is cut to the max_delay", "raise that one"),
+        (lambda: Runtime().add(get_price, retry={"initial_delay": "2s"}), "initial_delay: 2s is cut to the max_delay", "raise max_delay"),
         (lambda: Runtime().add(get_price, retry={"jitter_percent": 0.1}), "less than one percent", "write 10"),
         (lambda: Runtime({"tools": {"get_prise": {}}}).add(get_price), "the manifest says nothing", "get_prise?"),
         (plan_with(args={"city": {"$res": "a"}}), "args.city.$res: is passed to the tool unchanged", "did you mean $ref?"),

@@ -203,7 +203,7 @@ PROTECTIONS: dict[int, Protection] = {
     32: Protection(
         "all parts of an error are asked about the effect",
         "core/classify/__init__.py",
-        "    if _claims_nothing(fault) and _is_doubted(error, finding, now):\n",
+        "    if _claims_nothing(fault) and _is_doubted(error, finding, now, parts):\n",
         "    if False:\n",
     ),
     33: Protection(
@@ -292,8 +292,8 @@ PROTECTIONS: dict[int, Protection] = {
     47: Protection(
         "blocking tools run in threads that nobody joins",
         "adapters/pydantic_ai/capability.py",
-        "        if has_executor():\n",
-        "        if True:\n",
+        "        use_daemon_threads(self.runtime)\n        return nullcontext() if has_executor() else",
+        "        return nullcontext() if True else",
     ),
     48: Protection(
         "a write is not verified while the process that began it still runs",
