@@ -77,7 +77,7 @@ def _noise() -> Iterator[tuple[str, int]]:
 def _spots() -> Iterator[tuple[str, int]]:
     from failsoft.core.classify import text_reader
 
-    return ((pattern, 0) for _, pattern, _ in text_reader._SPOTS)
+    return ((pattern, 0) for _, pattern, _ in text_reader._PATTERNS)
 
 
 def _formats() -> Iterator[tuple[str, int]]:
@@ -103,7 +103,7 @@ MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
     "failsoft.core.model.failed_if._read_text": _nothing,
     "failsoft.core.classify.returned.match_pattern": _nothing,  # likewise: the user's pattern in failed_if
-    "failsoft.core.model.options._refuse_odd_pattern": _nothing,
+    "failsoft.core.model.override._refuse_odd_pattern": _nothing,
     "failsoft.config.manifest.reading._explain": _nothing,
 }
 

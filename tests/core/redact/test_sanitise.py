@@ -731,3 +731,29 @@ def test_a_lower_case_secret_is_masked(secret: str, around: str) -> None:
 )
 def test_names_of_small_letters_stay_readable(name: str) -> None:
     assert sanitise(f"{name} failed") == f"{name} failed"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Kennwort", "Passwort", "wachtwoord", "contraseña", "senha", "mot de passe", "пароль", "密码", "用户密碼", "口令"],
+)
+@pytest.mark.parametrize("sign", [":", "： ", " = "])
+def test_passwords_named_in_other_languages(name: str, sign: str) -> None:
+    assert sanitise(f"{name}{sign}Sommer2026").endswith("[redacted]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kennwort: falsch",
+        "Passwort: muss mindestens 8 Zeichen haben",
+        "mot de passe : incorrect",
+        "contraseña: incorrecta",
+        "пароль: неверный",
+        "密码：错误",
+        "用户密码不能为空",
+        "错误：文件不存在",
+    ],
+)
+def test_sentences_about_passwords_in_other_languages_are_readable(text: str) -> None:
+    assert sanitise(text) == text

@@ -24,7 +24,7 @@ LOOKS_UP = re.compile(
 
 # A description that names a search without a verb: "Wikipedia search.", "Weather lookup by city".
 NAMES_A_SEARCH = re.compile(
-    r"\W{0,9}(?:the |an? )?(?:(?!(?:an?|the|this|your) )[\w-]+ ){0,3}(?:search|lookup)(?: engine| api| tool| service)?"
+    r"\W{0,9}(?:the |an? )?(?:(?!(?:an?|the|this|your) )[\w-]{1,40}+ ){0,3}(?:search|lookup)(?: engine| api| tool| service)?"
     r"(?= (?:for|of|by|in|on|over|using|across|through|powered)\b|[.,:]|$)",
     re.IGNORECASE,
 )

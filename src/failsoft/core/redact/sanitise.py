@@ -56,7 +56,7 @@ _ROUNDS = 3  # two suffice in practice: one masks, one finds nothing more
 _TAIL = 96  # every pattern recognises its secret within this many characters
 _TALK = (
     *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
-    *("flyv1", "-p", " -a ", " -w ", " -u", "log in", "logon", "sign", "credential", "rabbit"),
+    *("：", "flyv1", "-p", " -a ", " -w ", " -u", "log in", "logon", "sign", "credential", "rabbit"),
 )
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
 # A lower-case word with none of these is a name made of words, not a token.

@@ -136,6 +136,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 HINT = r"""(?x)
     p(?: ass | w | in | sk | hrase | do\b | (?<=otp) | (?<=snmp) ) | c(?: red | ret | oo | ure(?=string) | ontrase | onnect(?:ion)?\( | (?<=nic) ) | h(?<=senh) | k(?: ey | en(?!s(?!tring)) | ty )
     | b(?: earer | asic | ind | bit(?<=rabbit) ) | v(?: ate | 1(?<=flyv1) ) | u(?: th | ser:(?<=/user:) ) | g(?<= sig | log ) | jwt | d(?: (?<=[sn_-]id) | entif )
+    | wachtw | парол | 密[码碼] | 口令 | パスワ | 비밀번
 """
 QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
 DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[pabw](?<=[\s\"']-.))"  # the possible start of an option, in the lowered text

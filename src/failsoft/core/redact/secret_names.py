@@ -10,6 +10,7 @@ Rules
   value: …``, a part of a form, a model's ``input_value=``) the value of a sure name is a secret, and so is that of a
   quoted name, as in JSON. After any other sign, and in a sentence ("the API key … is not valid"), the value must also
   look like a secret.
+- The value of a password named in another language (``Kennwort``, ``密码``) must look like a secret.
 - Two adjacent quoted words may be a name and its value, or two names. The second is masked if it may be a secret.
 - The value of any other key (``FERNET_KEY``, ``x-rapidapi-key``) is a secret if it can be nothing else. Lookup keys
   (``cache_key``) and public keys are not secrets.
@@ -81,13 +82,16 @@ _VERDICTS = _words(
     "cannot denied expected expired failed incorrect invalid mismatch missing must required should wrong"
 )
 
+# passwords in other languages; as a hint suffices what ``secret_formats.HINT`` has of them
+_FOREIGN = r"(?:passwort|kennwort|wachtwoord|contrase(?:ña|nya)|senha|mot\ de\ passe|пароль|密码|密碼|口令|パスワード|비밀번호)"
 _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it, the sign
     (?: p(?: ass[_-]?w(?:or)?d | ass(?:phrase|code)? | wd | in | w | sk | hrase )
       | s(?: ecret(?:[_-]?id)? | ig(?:nature)? | id | ess(?:ion[_-]?)?id )
-      | a(?: uth(?:orization)? | ccess | ppid ) | c(?: redentials? | ode ) | key | token | jwt | otp | hmac | mnemonic )
+      | a(?: uth(?:orization)? | ccess | ppid ) | c(?: redentials? | ode ) | key | token | jwt | otp | hmac | mnemonic
+      | _FOREIGN )
     (?: [_-]?(?:value|hash|raw|data|string|base|confirm(?:ation)?) | \d{1,3} )?+
     [\]"'`*\\]*+ (?:[ ](?:provided|is|was))?+
-    (?P<sign> :[ ]?[a-z][\w.\[\],|]{0,40}[ ]?=(?=[ ]?["']) | \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
+    (?P<sign> [ ]?：[ ]? | :[ ]?[a-z][\w.\[\],|]{0,40}[ ]?=(?=[ ]?["']) | \s{0,8}+ (?: :=?+ | == | =>?+ | -> ) | [ ]{1,40}+\|(?=[ ])
       | [,;]?+ \s{0,20}+ (?: ["']?\w{1,20}["']?\s?[:=]\s?["']?[\w.-]{1,40}["']?,?\s{1,8} ){0,2}?
         ["'\\]*+ value ["'\\]*+ \s{0,4}+ [:=]
       | \s{1,4}+ --(?:value|body|secret-string)(?:[ ]|=)
@@ -95,7 +99,7 @@ _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it,
       | (?<=["']) (?: (?P<pair> ,\s{0,4}+ (?=[bru]{0,2}\\*+["']) ) | \n[ ]?\n )
       | (?P<spoken> \s{1,3}+ (?:(?:is|was|of)\s)?+ (?= ["'`] | (?=[a-z_]{0,40}+[^a-z_\s]) \S{8} ) )
       | \n[ ]{1,4}+ [^\n]{0,200}? [ ]input_value= | \)?+, [^{}]{0,300}? ["']input["']: )
-"""
+""".replace("_FOREIGN", _FOREIGN)
 _BEFORE = 32  # characters before a sign that are searched for a name
 _QUERY = r"[?&][\w.-]*\Z"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
@@ -121,7 +125,7 @@ _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|c
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
 _BARE = rf"(?x) \S {_PART}*+"
-_MOST_NAMES = 200  # of secrets, in one text; everything after them is masked
+_MOST_NAMES = 100  # of secrets, in one text; everything after them is masked
 _JUDGED = 400  # characters of a value that are judged
 # what an unquoted value that begins with a sign may be instead of a secret
 _STRUCTURE = r"""(?x) \$?[(\[{<]{1,2}[\w .:@/-]*[)\]}>]{1,2}\W{0,2}\Z | [(\[{<]*[A-Za-z_.'-]+\W{0,3}\Z
@@ -205,7 +209,7 @@ def find_named(text: str) -> list[tuple[int, int]]:
             continue  # an empty line that does not belong to a part of a form
         spoken = named["spoken"] is not None or said == "|"
         pair = named["pair"] is not None and not _is_item(text, named)
-        sign = _Sign(pair=pair, colon=said in {":", "->", "|"}, spoken=spoken)
+        sign = _Sign(pair=pair, colon=said in {":", "：", "->", "|"}, spoken=spoken)
         name = _read_name(before, sign)
         if name is None:
             continue
@@ -236,6 +240,8 @@ def _lower(text: str) -> str:
 def _read_name(before: str, sign: _Sign) -> _Name | None:
     before = before.rstrip("*")
     name = before.removesuffix(" provided").removesuffix(" is").removesuffix(" was").rstrip("]\"'`\\*")
+    if compiled(_FOREIGN + r"\s?\Z").search(_lower(name)):
+        return _Name(sure=False, password=True, quoted=before[-1] in "\"'`", query=False, field=False, strong=False)
     words = [word.lower() for word in compiled(_WORD).findall(name)]
     while words and (words[-1].isdigit() or words[-1] in _ENDINGS):
         words.pop()
@@ -352,7 +358,7 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
 
 
 def _is_long(value: str) -> bool:
-    return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(char.isalpha() for char in value)
+    return len(value) >= 12 and not compiled(_ENCODED).match(value) and any(map(str.isalpha, value))
 
 
 def _is_structure(value: str) -> bool:

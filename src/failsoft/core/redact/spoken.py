@@ -39,7 +39,7 @@ _SENTENCE = r"""(?xi) \b(?: (?:log(?:ged|ging)?[ -]?[io]n | sign(?:ed|ing)?[ -]?
 _DENIED = r"""(?xi) (?<!\S)(?P<value>\S{8,128}+)
     (?= \s(?:!=|==|is\snot|does\snot\smatch)\s (?:(?:the|a|an|your)\s)?(?:\w{1,20}\s)? pass(?:word|wd|phrase|code) )"""
 # Words about secrets, and calls and programs that take a password without naming it.
-_TOPIC = r"""(?xi) pass(?:word|wd|phrase|code|wort|e\b) | (?:\b|store|key)pass\b | kennwort | contrase | \bsenha\b | pwd | \bpw\b
+_TOPIC = r"""(?xi) pass(?:word|wd|phrase|code|wort|e\b) | (?:\b|store|key)pass\b | kennwort | wachtwoord | contrase | \bsenha\b | парол | 密[码碼] | 口令 | パスワード | 비밀번호 | pwd | \bpw\b
     | secret | credential | \bapi[_-]?key | \blogin\b | \bauth\b | connect(?:ion)?\( | \bpdo\b | \bsnmp"""
 _BEHIND, _AHEAD = 80, 240  # characters around a topic that are searched
 _VALUE = r"""\S{8,}?(?=["']?,["']|["'],|\(["']|\s|\Z)"""
