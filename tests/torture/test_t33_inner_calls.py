@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes import OFTEN
+from tests.fakes import OFTEN, virtual
 from tests.runtime.execution.processes.fake_tools import pays_inside
 
 from failsoft import NothingDone, Override, Runtime, in_thread
@@ -539,4 +539,37 @@ def test_t33_effects_of_inner_calls_in_a_worker_process_count(what: str, overrid
 
     outcome = asyncio.run(run())
     assert (tmp_path / "paid").read_text() == "paid\n"
+    assert outcome.fault.effect == "unknown"
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05])
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in a turn", "in a thread"])
+@virtual
+async def test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_it_has_written(
+    in_turn: bool, delay: float
+) -> None:
+    rt, paid, tasks = Runtime(), [], []
+
+    @rt.tool(idempotent=False)
+    async def pay(amount: int) -> str:
+        paid.append(amount)
+        return "paid"
+
+    async def pay_later() -> None:
+        await asyncio.sleep(delay)
+        await pay(4)
+
+    @rt.tool(id="frobnicate")
+    async def frobnicate() -> None:
+        tasks.append(asyncio.ensure_future(pay_later()))
+        raise ConnectionResetError("Connection reset by peer")
+
+    if in_turn:
+        async with rt.turn() as turn:
+            outcome = await turn.call("frobnicate")
+    else:
+        outcome = await rt.call("frobnicate", thread="chat")
+    await asyncio.wait(tasks)
+    assert (paid, len(tasks), outcome.attempts) == ([4], 1, 1)
+    assert outcome.fault is not None
     assert outcome.fault.effect == "unknown"

@@ -86,10 +86,16 @@ def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:
 
 
 def check_inside(call: Call, tool: Tool) -> bool:
-    """True if an inner call of the latest attempt may have acted, or may still act. Reports it to the outer call."""
-    acted = call.may_have_acted_inside
+    """True if an inner call of the latest attempt may have acted, or may still act. Reports it to the outer call.
+
+    For an undeclared tool, only inner calls of known writes count.
+    """
+    undeclared = tool.safe_to_repeat is None
+    acted = call.may_have_written_inside if undeclared else call.may_have_acted_inside
     if acted:
         call.report_effect(tool, "unknown")
+        if undeclared:
+            tool.known_errors = None  # retries of known errors do not look for tasks that act late
     return acted
 
 

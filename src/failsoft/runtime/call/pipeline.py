@@ -250,9 +250,10 @@ class Pipeline(WriteSteps):
         """Wait for the next attempt; decide again if the failed one has acted meanwhile."""
         if decision.delay:
             yield from self._pause(decision.delay)
-        if not self._may_act_since(fault) or not (yield CheckInside(self._candidate.tool)):
+        candidate = self._candidate
+        if not self._may_act_since(fault) or not (yield CheckInside(candidate.tool)):
             return decision
-        self._effect = "unknown"
+        self._effect, candidate.wrote = "unknown", candidate.wrote or candidate.tool.safe_to_repeat is None
         assert self._report is not None
         return decide(refuse_retry(self._report, _ACTED_SINCE)._replace(alternatives=()))
 

@@ -200,8 +200,12 @@ class Recovery(Verification):
         )
 
     def _may_act_since(self, fault: Fault) -> bool:
-        """True if a task that the failed attempt has started may still make a retry unsafe."""
-        return fault.effect == "none" and self._candidate.tool.safe_to_repeat is False
+        """True if a task that the failed attempt has started may still make a retry unsafe.
+
+        A tool that must not be repeated is retried only after an attempt without effect, an undeclared one also after others.
+        """
+        safe = self._candidate.tool.safe_to_repeat
+        return safe is None or (safe is False and fault.effect == "none")
 
     def _plan(
         self, fault: Fault, result: AttemptResult | None
