@@ -9,14 +9,18 @@ import json
 import logging
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import failsoft
 from failsoft import FailsoftError, Runtime
+from failsoft.adapters.plain import run_tool_calls
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.runtime.registry import _log_misuse as misuse_log
+from failsoft.surfaces.cli import cli
 
 
 @pytest.fixture(autouse=True)
@@ -144,7 +148,7 @@ async def an_open_outcome() -> None:
 def test_the_outcome_of_an_open_call() -> None:
     said = refusal(an_open_outcome)
     assert "'NoneType' object has no attribute 'value'" in said
-    assert "the outcome of a handle is None until its call has ended; await the handle" in said
+    assert "if this is handle.outcome, it is None until the call has ended; await the handle" in said
 
 
 def unfinished(tool: str, make: Callable[[], Any]) -> Callable[[], Any]:
@@ -203,3 +207,204 @@ def test_progress_may_be_awaited() -> None:
         return await rt.call("work")
 
     assert ran(call).value == "done"
+
+
+# --- in the body of a turn ----------------------------------------------------------------------------------------------
+
+
+def in_a_turn(use: Callable[[Any, Any], Any]) -> Callable[[], Any]:
+    async def mistake() -> None:
+        async with runtime().turn() as turn:
+            made = use(turn, turn.call("search"))
+            if inspect.isawaitable(made):
+                await made
+
+    return mistake
+
+
+async def await_the_method(_: Any, handle: Any) -> None:
+    await handle.value
+
+
+BODIES: list[tuple[Callable[[Any, Any], Any], str, str]] = [
+    (lambda turn, handle: handle < 3, "'<' not supported between instances of 'Handle'", "await handle.value()"),
+    (lambda turn, handle: "x" + handle, 'can only concatenate str (not "Handle")', "await handle.value()"),
+    (lambda turn, handle: json.dumps([handle]), "Handle is not JSON serializable", "await handle.value()"),
+    (lambda turn, handle: dict(**handle), "must be a mapping, not Handle", "await handle.value()"),
+    (await_the_method, "object method can't be used in 'await' expression", "`await handle.value()`, with brackets"),
+    (lambda turn, handle: turn.results, "'Turn' object has no attribute 'results'", "write turn.report.results"),
+    (lambda turn, handle: turn.message, "'Turn' object has no attribute 'message'", "write turn.report.message"),
+    (lambda turn, handle: turn.call_sync("search"), "no attribute 'call_sync'", "write turn.call, and await the handle"),
+    (lambda turn, handle: turn.call({"tool": "search"}), "is not a tool of this Runtime, but a value of type dict", "apart"),
+    (lambda turn, handle: turn.call(search), "the function that rt.add() was given, without its guard", "'search'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("use", "wrong", "right"), BODIES, ids=[wrong for _, wrong, _ in BODIES])
+def test_in_the_body_of_a_turn(use: Callable[[Any, Any], Any], wrong: str, right: str) -> None:
+    said = refusal(in_a_turn(use))
+    assert wrong in said
+    assert right in said
+
+
+def test_a_type_error_about_other_things_is_left_alone() -> None:
+    assert refusal(in_a_turn(lambda *_: 1 + "x")) == "unsupported operand type(s) for +: 'int' and 'str'"  # type: ignore[operator]
+    assert refusal(in_a_turn(lambda *_: None.price)) == "'NoneType' object has no attribute 'price'"  # type: ignore[attr-defined]
+
+
+# --- what tools return --------------------------------------------------------------------------------------------------
+
+
+async def forgets_await() -> Any:
+    return search()
+
+
+async def starts_a_task() -> Any:
+    return asyncio.ensure_future(search())
+
+
+async def returns_a_fault() -> Any:
+    return failsoft.classify("503 Service Unavailable")
+
+
+def called_by(way: str, fn: Callable[..., Any]) -> Callable[[], Any]:
+    async def call() -> Any:
+        rt = Runtime()
+        rt.add(fn, read_only=True, retry={"max_attempts": 1})
+        if way == "call":
+            return await rt.call(fn.__name__)
+        if way == "with an id":
+            return await rt.call(fn.__name__, id="a")
+        async with rt.turn() as turn:
+            return await turn.call(fn.__name__)
+
+    return call
+
+
+WAYS = ["call", "with an id", "turn"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tool_that_returns_a_coroutine(way: str) -> None:
+    outcome = ran(called_by(way, forgets_await))
+    assert (outcome.status, outcome.fault.category) == ("failed", "internal_contract_bug")
+    assert outcome.fault.message == "forgets_await returned a coroutine, which is not protected: write await before it"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tool_that_returns_a_task(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    said = warned(called_by(way, starts_a_task), caplog)
+    assert "starts_a_task: it returned a Task, not its result: write await before it" in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tool_that_returns_a_fault(way: str) -> None:
+    outcome = ran(called_by(way, returns_a_fault))
+    assert (outcome.status, outcome.fault.code) == ("failed", "UNAVAILABLE")
+
+
+# --- calls and names ----------------------------------------------------------------------------------------------------
+
+
+async def with_a_handle(tool: str) -> Any:
+    rt = runtime()
+    async with rt.turn() as turn:
+        handle = turn.call("search")
+    return await rt.call(tool, {"city": handle})
+
+
+def test_a_handle_of_a_turn_that_has_ended(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = "city is the handle of the call 'search-1', and a function needs its value: give `await handle.value()`"
+    outcome = ran(lambda: with_a_handle("search"))
+    assert outcome.status == "failed"
+    assert wrong in outcome.fault.message
+    assert f"unannotated: {wrong}" in warned(lambda: with_a_handle("unannotated"), caplog)
+
+
+async def with_the_text_of_an_outcome(way: str) -> None:
+    rt = runtime()
+    given = {"city": f"near {await rt.call('search')}"}
+    if way == "call":
+        await rt.call("search", given)
+    else:
+        async with rt.turn() as turn:
+            turn.call("search", given)
+
+
+@pytest.mark.parametrize("way", ["call", "turn"])
+def test_the_text_of_an_outcome_as_an_argument(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    said = warned(lambda: with_the_text_of_an_outcome(way), caplog)
+    assert "search: city has the text of an Outcome in it: use outcome.value, or outcome.unwrap()" in said
+
+
+def succeeded() -> Any:
+    return ended("succeeded")
+
+
+def the_report() -> Any:
+    async def make() -> Any:
+        async with runtime().turn() as turn:
+            turn.call("search")
+        return turn.report
+
+    return asyncio.run(make())
+
+
+NAMES: list[tuple[Callable[[], Any], str, str]] = [
+    (lambda: succeeded().error, "'Outcome' object has no attribute 'error'", "write outcome.fault"),
+    (lambda: succeeded().result, "'Outcome' object has no attribute 'result'", "write outcome.value"),
+    (lambda: succeeded().ok, "'Outcome' object has no attribute 'ok'", 'write outcome.status == "succeeded"'),
+    (lambda: failsoft.classify("503").status_code, "no attribute 'status_code'", "write fault.http_status"),  # type: ignore[attr-defined]
+    (lambda: failsoft.classify("503").kind, "'Fault' object has no attribute 'kind'", "write fault.code"),  # type: ignore[attr-defined]
+    (lambda: the_report().ok, "'TurnReport' object has no attribute 'ok'", "write not report.failures"),
+    (lambda: the_report().errors, "'TurnReport' object has no attribute 'errors'", "write report.failures"),
+    (lambda: runtime().health("search").open, "no attribute 'open'", 'write health.state == "open"'),  # type: ignore[attr-defined]
+    (lambda: runtime().metrics("search").error_count, "no attribute 'error_count'", "write metrics['error_count']"),  # type: ignore[attr-defined]
+    (lambda: runtime().retry("search"), "'Runtime' object has no attribute 'retry'", "rt.threads["),  # type: ignore[attr-defined]
+    (lambda: runtime().wrap_tool_call, "'Runtime' object has no attribute 'wrap_tool_call'", "FailsoftMiddleware(rt)"),  # type: ignore[attr-defined]
+    (lambda: runtime().call_sync({"tool": "search"}), "is not a tool of this Runtime, but a value of type dict", "apart"),  # type: ignore[call-overload]
+    (lambda: runtime().call({"tool": "search"}), "is not a tool of this Runtime, but a value of type dict", "apart"),  # type: ignore[call-overload]
+    (lambda: runtime().call(search), "the function that rt.add() was given, without its guard", "name, 'search'"),
+    (lambda: runtime().threads["a"].retry(succeeded()), "is not a tool of this Runtime, but a value of type Outcome", "name"),
+    (lambda: failsoft.classify(succeeded()), "classify: got an Outcome", "outcome.fault is its classified failure"),
+    (lambda: Runtime(trace="turn.html"), "trace: 'turn.html': events are written as JSON lines", "failsoft trace export"),
+    (lambda: runtime().add(search, id="b", retries=[{"max_attempts": 2}]), "retries: is not known", 'error_handling: {"retries"'),  # type: ignore[call-arg]
+    (lambda: run_tool_calls(runtime(), [{"tool": "search", "args": {}}]), "is not a tool call: pass", "message.tool_calls"),
+    (lambda: run_tool_calls(runtime(), [{"name": "search", "input": {}}]), "is not a tool call: pass", "message.tool_calls"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "wrong", "right"), NAMES, ids=[f"{wrong}-{right}" for _, wrong, right in NAMES])
+def test_calls_and_names(mistake: Callable[[], Any], wrong: str, right: str) -> None:
+    said = refusal(mistake)
+    assert wrong in said
+    assert right in said
+
+
+def test_names_of_other_libraries_are_no_attributes() -> None:
+    assert not hasattr(succeeded(), "error")
+    assert not hasattr(failsoft.classify("503"), "status_code")
+    assert failsoft.classify(b"503").http_status == 503  # type: ignore[arg-type]
+    assert copy.deepcopy(runtime().metrics("search")) == runtime().metrics("search")
+
+
+# --- commands -----------------------------------------------------------------------------------------------------------
+
+COMMANDS = [
+    (["why", ""], 2, "TURN is empty: write a turn's id, or leave it out for the last one"),
+    (["trace", "show", " "], 2, "TURN is empty: write a turn's id, or leave it out for the last one"),
+    (["run", "travel.py"], 2, "travel.py: this is Python code; a manifest or a plan is YAML or JSON"),
+    (["run", "plan.yaml", "--manifest", "travel.py"], 2, "travel.py: this is Python code"),
+    (["check", "travel.py"], 1, "travel.py: this is Python code; a manifest or a plan is YAML or JSON"),
+    (["run", '{"calls": []}'], 2, "It looks like the content of a file: write it into one, or pipe it in and give -."),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "said"), COMMANDS, ids=[" ".join(command) for command, *_ in COMMANDS])
+def test_commands(command: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("failsoft.yaml").write_text("tools: {search: {read_only: true}}")
+    Path("plan.yaml").write_text("calls: [{tool: search}]")
+    Path("travel.py").write_text("def search():\n    return 1\n")
+    answered = CliRunner().invoke(cli, command)
+    assert (answered.exit_code, said in " ".join(answered.output.split())) == (code, True), answered.output

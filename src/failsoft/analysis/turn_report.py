@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from failsoft.core.classify.nested import find_origin
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
 
@@ -182,3 +183,15 @@ class TurnReport:
 
 def _load(turn_id: str, outcomes: Any, rest: dict[str, Any]) -> Any:
     return TurnReport(turn_id, outcomes, **rest)
+
+
+point_elsewhere(
+    TurnReport,
+    {
+        "ok success succeeded": "not report.failures",
+        "errors": "report.failures",
+        "status": "report.outcomes[id].status",
+        "text": "report.message",
+        "values": "report.results",
+    },
+)

@@ -229,6 +229,11 @@ def refuse_odd_parts(clock: object, random: object, trace: object, store_require
             raise ManifestError(f"{name}: {brief(value)} has no method {method}: see failsoft.testing")
     if not (trace is None or isinstance(trace, str | os.PathLike)):
         raise ManifestError(f'trace: {brief(trace)} is not the path of a file: write "trace.jsonl"')
+    if trace is not None and str(trace).lower().endswith((".html", ".htm")):
+        raise ManifestError(
+            f"trace: {brief(trace)}: events are written as JSON lines: name a .jsonl file, and make the page of it with "
+            "failsoft trace export"
+        )
     refuse_odd_flag("store_required", store_required)
 
 

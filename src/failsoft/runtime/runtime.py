@@ -19,6 +19,7 @@ from failsoft.config.settings import (
 )
 from failsoft.core.effects.tool_effect import Undeclared
 from failsoft.core.model.durations import Duration
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.options import OnTimeout
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import Handler
@@ -228,7 +229,10 @@ class Runtime(AdapterCalls):
         ``idempotency_key`` is the key to send.
         """
         services = self._engine  # not a coroutine function itself: one coroutine less on the happy path
-        found = self._tool_index.get(tool)
+        try:
+            found = self._tool_index.get(tool)
+        except TypeError:  # an object without a hash
+            found = None
         if found is None:
             return agent_calls.call_unknown_tool(services, tool, args, options.get("id"))
         if type(args) is not dict and args is not None and not isinstance(args, Mapping):
@@ -360,3 +364,13 @@ class Runtime(AdapterCalls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+point_elsewhere(
+    Runtime,
+    {
+        "wrap_tool_call awrap_tool_call wrap_model_call before_agent": "middleware=[FailsoftMiddleware(rt)]",
+        "retry": 'rt.threads["…"].retry(tool)',
+        "report": "turn.report, after the async with block",
+    },
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from failsoft.config.settings import (
     Settings,
@@ -47,6 +47,10 @@ class NamedMetrics(Named[Any]):
     """The metrics of a tool, by name."""
 
     what = "metric"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = f": write metrics[{name!r}]" if name in self else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
 
 class RuntimeView:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any
 
 import pytest
 from langchain_core.messages import ToolMessage
 from mcp.types import CallToolResult, TextContent
 
-from failsoft import CallFailed, NothingDone, Outcome, classify, partial
+from failsoft import CallFailed, Fault, NothingDone, Outcome, classify, partial
 from failsoft.core.classify import returned as module
 from failsoft.core.classify.returned import (
     PLAIN_TYPES,
@@ -115,16 +117,20 @@ def test_a_class_of_the_same_name_from_elsewhere_says_nothing() -> None:
 
 
 def test_types_are_remembered_up_to_a_limit_and_awaitables_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def later() -> None: ...
+    class Waiting:
+        def __await__(self) -> Any: ...
 
-    waiting = later()
-    assert is_plain(type(waiting))
-    assert type(waiting) not in PLAIN_TYPES
-    waiting.close()
+    assert is_plain(Waiting)
+    assert Waiting not in PLAIN_TYPES
     monkeypatch.setattr(module, "MOST_TYPES", 0)
     kind = type("Made", (), {})
     assert is_plain(kind)
     assert kind not in PLAIN_TYPES
+
+
+def test_coroutines_tasks_and_faults_are_looked_at() -> None:
+    for kind in (CoroutineType, asyncio.Task, asyncio.Future, Fault):
+        assert not is_plain(kind)
 
 
 # --- by a pattern -------------------------------------------------------------------------------------------------------

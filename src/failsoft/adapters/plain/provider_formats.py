@@ -173,7 +173,9 @@ def _is_part(call: Any) -> bool:
 
 def _unknown_part(call: Any) -> Other | None:
     """Find a part or block of an unknown kind: a key, not known here, that holds an object."""
-    for key, value in call.items() if isinstance(call, Mapping) else ():
+    if not isinstance(call, Mapping) or isinstance(call.get("tool") or call.get("name"), str):
+        return None  # with a name beside the object, it is a call in nobody's form
+    for key, value in call.items():
         if key not in _PARTS and isinstance(value, Mapping):
             return Other(str(key), get(value, "id"), call)
     return None

@@ -13,7 +13,7 @@ from failsoft.config.layering import Layer, assemble, finish
 from failsoft.config.manifest.block import keys_of
 from failsoft.config.manifest.detect import refuse_other
 from failsoft.config.manifest.file_blocks import BookBlock, ManifestBlock, Memory
-from failsoft.config.manifest.problem import Path, raise_problems
+from failsoft.config.manifest.problem import Path, Problem, raise_problems
 from failsoft.config.manifest.protection_blocks import FallbackBlock
 from failsoft.config.manifest.reading import Document, read
 from failsoft.config.manifest.tool_blocks import OptionsBlock
@@ -97,6 +97,8 @@ def parse_policies(policies: Iterable[Policy | Mapping[str, Any]], *, place: str
 
 def open_document(source: str | bytes | Mapping[str, Any], name: str) -> Document:
     """Open a text or a mapping as a document; raise for a text that cannot be read to its end."""
+    if name.endswith(".py"):
+        raise_problems([Problem.at(name, "", "this is Python code; a manifest or a plan is YAML or JSON", "error")])
     document = Document(name, dict(source)) if isinstance(source, Mapping) else read(source, name=name)
     if not document.is_whole:
         raise_problems(document.problems)

@@ -121,7 +121,8 @@ class SharedBlock(Block):
     instead: ClassVar[dict[str, str]] = {
         **dict.fromkeys(
             ("retries", "max_retries", "max_attempts", "attempts", "tries"),
-            'write retry: {"max_attempts": 3}, which counts the first attempt too',
+            'write retry: {"max_attempts": 3}, which counts the first attempt too; a list by error code belongs to '
+            'error_handling: {"retries": […]}',
         ),
         **dict.fromkeys(("backoff", "delay", "initial_delay"), 'write retry: {"initial_delay": "200ms"}'),
         "max_total_time": 'write retry: {"max_total_time": "10s"}',

@@ -38,7 +38,7 @@ from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
 from failsoft.core.model.effect import BELIEVED, NothingDone, weakest_effect, worst_effect
 from failsoft.core.model.fault import Fault, Source
-from failsoft.core.model.outcome import CallFailed
+from failsoft.core.model.outcome import CallFailed, Outcome
 from failsoft.core.redact.sanitise import read_text, sanitise
 
 __all__ = ["classify", "key_of"]
@@ -69,6 +69,10 @@ def classify(
     ``overrides`` are the tool's own rules for its errors. ``now`` (seconds since 1970) is used when a server names a point
     in time for the next call but does not send its own time.
     """
+    if isinstance(error_or_text, Outcome):
+        raise TypeError("classify: got an Outcome: outcome.fault is its classified failure, or None")
+    if isinstance(error_or_text, bytes):
+        error_or_text = error_or_text.decode(errors="replace")
     if error_or_text is None or issubclass(type(error_or_text), type):  # ``__class__`` may raise
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if overrides and hasattr(overrides, "http_status"):

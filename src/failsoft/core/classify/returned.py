@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from failsoft.core.model.failed_if import ANY_VALUE, FailurePattern, FieldMatch
+from failsoft.core.model.fault import Fault
 from failsoft.core.model.json_values import plain, shown
 from failsoft.core.model.misspelt import find_meant
 from failsoft.core.model.outcome import CallFailed, Outcome
@@ -57,6 +58,7 @@ class ReturnedFailure(Exception):
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
+_READ: Final = (BaseException, Outcome, Partial, Verified, Fault)
 PLAIN_TYPES: set[type] = {type(None), str, bytes, bool, int, float, list, tuple, dict, set}
 
 
@@ -68,9 +70,11 @@ def is_plain(kind: type) -> bool:
     try:
         if kind in PLAIN_TYPES:
             return True
-        if issubclass(kind, BaseException | Outcome | Partial | Verified) or flags_of(kind):
+        if issubclass(kind, _READ) or flags_of(kind):
             return False
-        if len(PLAIN_TYPES) < MOST_TYPES and not (hasattr(kind, "__await__") or hasattr(kind, "__aiter__")):
+        if hasattr(kind, "__await__"):  # a coroutine or a task is looked at, and logged
+            return not (hasattr(kind, "send") or hasattr(kind, "add_done_callback"))
+        if len(PLAIN_TYPES) < MOST_TYPES and not hasattr(kind, "__aiter__"):
             PLAIN_TYPES.add(kind)
     except Exception:  # a metaclass may raise anything
         return False

@@ -380,12 +380,12 @@ def broken_failed_if(tool: str, detail: object, cause: BaseException | None = No
     )
 
 
-def unprotected(tool: str) -> Fault:
-    """The tool is a plain function that returned a coroutine: its failures would happen outside the call."""
+def unprotected(tool: str, write: str = "write it as async def") -> Fault:
+    """The tool returned a coroutine: its failures would happen outside the call."""
     return _bug(
         UNPROTECTED,
         "unknown",  # the function ran before it returned
-        f"{tool} returned a coroutine, which is not protected: write it as async def",
+        f"{tool} returned a coroutine, which is not protected: {write}",
         "A bug won't go away on retry",
     )
 

@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from failsoft.core.model.compared import doubt_comparison
+from failsoft.core.model.elsewhere import point_elsewhere
 
 Classification = Literal["transient", "permanent"]
 Category = Literal[
@@ -155,3 +156,15 @@ class Fault(NamedTuple):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the exception: many cannot be pickled, some cannot be unpickled."""
         return type(self), (*self[:-1], None)
+
+
+point_elsewhere(
+    Fault,
+    {
+        "status status_code": "fault.http_status",
+        "text error": "fault.message",
+        "exception": "fault.cause",
+        "kind type": "fault.code or fault.category",
+        "transient permanent": "fault.retryable",
+    },
+)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, is_own_timeout
 from failsoft.core.model.compared import Shown
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.errors import FailsoftError
 from failsoft.core.model.json_values import plain
 
@@ -275,6 +276,18 @@ class Outcome(Generic[T]):
         if self.root is not None:
             parts.append(f"root={self.root!r}")
         return f"<Outcome {', '.join(parts)}, attempts={self.attempts}>"
+
+
+point_elsewhere(
+    Outcome,
+    {
+        "error exception": "outcome.fault, which is None for a success",
+        "result data output": "outcome.value",
+        "ok success succeeded": 'outcome.status == "succeeded"',
+        "failed": 'outcome.status != "succeeded"',
+        "message text": "outcome.explanation.user, or outcome.fault.message",
+    },
+)
 
 
 def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, label: str) -> Outcome[T]:

@@ -112,9 +112,14 @@ def refuse_awaitable(tool: Tool, ended: AttemptResult) -> AttemptResult:
 
 
 def unawaited(tool: Tool, value: Any) -> Fault | None:
-    """The fault of a value that still has to be awaited: awaiting it later would be unprotected."""
+    """The fault of a value that still has to be awaited: awaiting it later would be unprotected.
+
+    An async tool may return a task that it has started for its caller.
+    """
     if isinstance(value, CoroutineType):
         value.close()
-    elif not isinstance(value, UNAWAITED):
+    elif tool.kind == "async" or not isinstance(value, UNAWAITED):
         return None
-    return builtin_faults.unprotected(tool.id)
+    return builtin_faults.unprotected(
+        tool.id, "write await before it" if tool.kind == "async" else "write it as async def"
+    )

@@ -9,10 +9,12 @@ Rules
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import iscoroutine
 from reprlib import repr as brief
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, get_args
 
 from failsoft.core.classify.returned import (
@@ -30,6 +32,7 @@ from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import Partial
 from failsoft.core.model.verified import Verified
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.runtime.call.attempt_result import unawaited
 from failsoft.runtime.call.streams import AsyncStream, Stream
 from failsoft.runtime.execution.processes.reply import WorkerError
 from failsoft.runtime.tools.control import ControlFlow, MisfitError
@@ -67,6 +70,12 @@ def _read(tool: Tool, result: AttemptResult, answers_verify: Callable[[], bool])
     value = value_inside(result.value)
     if value is not result.value:
         result = result._replace(value=value)
+    if isinstance(value, Fault) and _is_sound(value):
+        return _with_fault(result, value, own)
+    if isinstance(value, CoroutineType):
+        return result._replace(value=None, fault=unawaited(tool, value))
+    if isinstance(value, Future):
+        Outcome._on_misuse(tool.id, f"it returned a {type(value).__name__}, not its result: write await before it")
     if isinstance(value, Verified) and not answers_verify():
         Outcome._on_misuse(
             tool.id, "it returned a Verified, which is the answer of a verify function: a tool returns what it found"
@@ -110,11 +119,15 @@ def _ask(tool: Tool, result: AttemptResult, own: Any) -> AttemptResult:
     if isinstance(answer, BaseException):
         return result._replace(value=None, error=_as_raised(answer, own))
     if isinstance(answer, Fault) and _is_sound(answer):
-        cause = answer.cause if isinstance(answer.cause, BaseException) else ReturnedFailure(text_of(own), own)
-        return result._replace(value=None, fault=answer._replace(message=sanitise(answer.message), cause=cause))
+        return _with_fault(result, answer, own)
     if iscoroutine(answer):
         answer.close()
     return _broken(tool, result, f"returned {_shown(answer)}: {_EXPECTED}", None)
+
+
+def _with_fault(result: AttemptResult, fault: Fault, returned: Any) -> AttemptResult:
+    cause = fault.cause if isinstance(fault.cause, BaseException) else ReturnedFailure(text_of(returned), returned)
+    return result._replace(value=None, fault=fault._replace(message=sanitise(fault.message), cause=cause))
 
 
 def _broken(tool: Tool, result: AttemptResult, detail: str, error: Exception | None) -> AttemptResult:

@@ -21,10 +21,12 @@ from failsoft.core.model.argument_types import JSON, Misfit, Reader, Richer, rea
 from failsoft.core.model.compared import report_misuse
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.turn.machine import Node
 
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
 _VALIDATES = "__get_pydantic_core_schema__"  # method of pydantic's validators, and of types like them
-_UNFINISHED = (asyncio.Future, CoroutineType)
+_UNFINISHED = (asyncio.Future, CoroutineType, Node)
+_OUTCOME_TEXT = "<Outcome '"
 _ALL: frozenset[type] = frozenset()  # every class
 
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any] | Fault]
@@ -50,14 +52,19 @@ def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -
     return _make_check(readers, others, frozenset(signature.parameters))
 
 
-def doubt_unfinished(tool_id: str, given: Mapping[str, Any], signature: inspect.Signature | None) -> None:
-    """Log a task or coroutine as the argument of a parameter without annotation."""
+def doubt_arguments(tool_id: str, given: Mapping[str, Any], signature: inspect.Signature | None) -> None:
+    """Log arguments that are no values yet and that no annotation refuses, and texts that show an ``Outcome``."""
     for name, parameter in {} if signature is None else signature.parameters.items():
-        if isinstance(value := given.get(name), _UNFINISHED) and parameter.annotation is parameter.empty:
-            report_misuse(tool_id, f"{name} is {_not_awaited(value)}")
+        value = given.get(name)
+        if isinstance(value, _UNFINISHED) and parameter.annotation is parameter.empty:
+            report_misuse(tool_id, f"{name} is {_unfinished(value)}")
+        elif type(value) is str and _OUTCOME_TEXT in value:
+            report_misuse(tool_id, f"{name} has the text of an Outcome in it: use outcome.value, or outcome.unwrap()")
 
 
-def _not_awaited(value: object) -> str:
+def _unfinished(value: object) -> str:
+    if isinstance(value, Node):
+        return f"the handle of the call {value.id!r}, and a function needs its value: give `await handle.value()`"
     return f"a {type(value).__name__}, not its result: write await before it"
 
 
@@ -80,7 +87,7 @@ def _make_check(readers: Mapping[str, Reader], others: Reader | None, known: Col
                 continue
             each = readers.get(name) or (None if name in known else others)
             if each is not None and isinstance(value, _UNFINISHED):
-                wrong[name] = f"{name} is {_not_awaited(value)}."
+                wrong[name] = f"{name} is {_unfinished(value)}."
                 continue
             try:
                 made[name] = value if each is None else each.read(value, False)

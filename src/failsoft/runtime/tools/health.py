@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from failsoft.core.model.compared import Shown
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience import circuit_breaker, retry_budget
@@ -37,6 +38,11 @@ class HealthView(NamedTuple):
     available: bool
     retry_after: float | None = None  # seconds until the circuit admits a probe
     failure_rate: float | None = None  # in the breaker's window; None: it has none, or it is empty
+
+
+point_elsewhere(
+    HealthView, {"open is_open closed half_open": 'health.state == "open"', "failures": "health.failure_count"}
+)
 
 
 class ToolHealth:

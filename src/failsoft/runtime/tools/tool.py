@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's fast path
 CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
 
-LOOKS = 20  # values that a pattern is compared with for misspelt fields
+LOOKS = 20  # values that a pattern is compared with for misspelt fields, and calls whose arguments are looked at
 log = logging.getLogger("failsoft")
 
 
@@ -306,12 +306,20 @@ class Tool:
         return wrong
 
     def _first_check(self, given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
-        """Compile the check of the arguments' types, and check these."""
-        from failsoft.runtime.tools.argument_check import compile_check, doubt_unfinished  # direct calls need none
+        """Compile the check of the arguments' types, and look for other mistakes in the arguments of the first calls."""
+        from failsoft.runtime.tools.argument_check import compile_check, doubt_arguments  # direct calls need none
 
-        doubt_unfinished(self.id, given, self.signature())
-        made = self.argument_check = compile_check(self.fn, self.signature())
-        return given if made is None else made(given)
+        made, first = compile_check(self.fn, self.signature()), iter(range(LOOKS))
+
+        def check(given: Mapping[str, Any]) -> Mapping[str, Any] | Fault:
+            if next(first, None) is None:
+                self.argument_check = made
+            else:
+                doubt_arguments(self.id, given, self.signature())
+            return given if made is None else made(given)
+
+        self.argument_check = check
+        return check(given)
 
     def own_value(self, value: Any) -> Any:
         """The value as the tool returned it; a framework may have made a message of it."""

@@ -46,11 +46,14 @@ class Toolbox:
 
     def find(self, tool: str | Callable[..., Any]) -> Tool:
         """The tool, by its id or its guarded function; an ``UnknownTool`` if no tool has that name."""
-        found = self.index.get(tool)
+        try:
+            found = self.index.get(tool)
+        except TypeError:  # an object without a hash
+            found = None
         if found is not None:
             return found
         if not isinstance(tool, str):
-            raise FailsoftError(_explain_no_tool(tool))
+            raise FailsoftError(_explain_no_tool(tool, [each.id for each in self.tools.values() if each.fn is tool]))
         return UnknownTool(tool)
 
     def find_labels(self, tools: Iterable[str]) -> dict[str, Any]:
@@ -126,8 +129,13 @@ class Toolbox:
             )
 
 
-def _explain_no_tool(found: object) -> str:
-    """Explain to a programmer why an object is not a tool."""
+def _explain_no_tool(found: object, guarded_as: list[str]) -> str:
+    """Explain to a programmer why an object is not a tool. ``guarded_as``: the tools that it is the function of."""
+    if guarded_as:
+        return (
+            f"this is the function that rt.add() was given, without its guard: give the tool's name, {guarded_as[0]!r}, or "
+            "the function that rt.add() returned"
+        )
     if isinstance(found, CoroutineType):
         name = found.__qualname__
         found.close()  # otherwise Python warns as well

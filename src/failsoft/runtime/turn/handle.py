@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
@@ -27,9 +28,10 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
-_MISUSES = ("object of type 'Handle' has no len()", "a coroutine was expected, got <Handle ")  # texts of Python
+_MISUSE = re.compile(r"\bHandle\b")  # in Python's texts, such as "object of type 'Handle' has no len()"
 # Types that a handle is compared with by mistake
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})
+_AWAITED_METHOD = "object method can't be used in 'await' expression"
 _OF_OUTCOMES = frozenset({"value", "status", "fault", "unwrap", "attempts", "explanation", "decision"})
 SHOWN = "<Handle "  # the beginning of a handle's repr
 
@@ -253,11 +255,15 @@ def explain_missing(error: BaseException | None) -> None:
     A ``__getattr__`` would be simpler, but it makes every attribute of a handle five times as slow to read.
     """
     if isinstance(error, AttributeError) and error.obj is None and error.name in _OF_OUTCOMES:
-        error.args = (f"{error.args[0]}: the outcome of a handle is None until its call has ended; await the handle",)
+        error.args = (
+            f"{error.args[0]}: if this is handle.outcome, it is None until the call has ended; await the handle",
+        )
     elif isinstance(error, AttributeError) and isinstance(error.obj, Handle):
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
-    elif isinstance(error, TypeError) and len(error.args) == 1 and str(error).startswith(_MISUSES):
+    elif isinstance(error, TypeError) and len(error.args) == 1 and _MISUSE.search(str(error)):
         error.args = (f"{error.args[0]}: {_INSTEAD}",)
+    elif isinstance(error, TypeError) and error.args == (_AWAITED_METHOD,):
+        error.args = (f"{_AWAITED_METHOD}: the value of a call is `await handle.value()`, with brackets",)
 
 
 class TurnCallKeywords(TypedDict, total=False):

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from failsoft.analysis.turn_report import TurnReport
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.core.turn.machine import Command, TurnMachine
@@ -124,10 +125,11 @@ class Turn(TurnState):
         """
         if get_ident() != self._os_thread or not (self.scheduler.awake or self._runs_here()):
             self._refuse()
-        found = self._find(tool) or unknown_tool(self.services.toolbox, tool)
         try:
+            found = self._find(tool) or unknown_tool(self.services.toolbox, tool)
             given = {**args} if args else NO_ARGUMENTS  # a copy: the caller may change the mapping later
         except TypeError:
+            unknown_tool(self.services.toolbox, tool)  # raises for an object without a hash
             raise TurnError(f"args: write one mapping from names to values, not {type(args).__name__}") from None
         if id is None:
             id = self.new_id(found.id)
@@ -372,3 +374,15 @@ class Turn(TurnState):
         if self.services.judgement.memory is not None:
             self.services.judgement.memory.save()
         self.acknowledged = await writer.acknowledge(self._events)
+
+
+point_elsewhere(
+    Turn,
+    {
+        **{
+            name: f"turn.report.{name}, after the async with block"
+            for name in ("results", "outcomes", "failures", "message")
+        },
+        "call_sync": "turn.call, and await the handle that it returns",
+    },
+)

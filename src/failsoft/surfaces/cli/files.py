@@ -99,6 +99,8 @@ def read_input(most: int) -> bytes:
 
 def _hint_for(path: Path, error: OSError) -> str:
     """Suggest what to do about a file that cannot be read."""
+    if str(path).startswith(("{", "[")):
+        return "It looks like the content of a file: write it into one, or pipe it in and give -."
     if isinstance(error, IsADirectoryError):
         return f"Try: {path / MANIFEST}" if (path / MANIFEST).is_file() else "It is a directory: name a file."
     if isinstance(error, PermissionError):

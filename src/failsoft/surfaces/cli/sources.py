@@ -63,6 +63,13 @@ class Opened(NamedTuple):
         return found[0]
 
 
+def _refuse_empty(_: click.Context, __: click.Parameter, turn: str) -> str:
+    if not turn.strip():
+        raise click.UsageError("TURN is empty: write a turn's id, or leave it out for the last one")
+    return turn
+
+
+turn_argument = click.argument("turn", default="last", callback=_refuse_empty)
 store_option = click.option(
     "--store", metavar="URL", envvar="FAILSOFT_STORE", help=f"The store.  [default: $FAILSOFT_STORE or {DEFAULT}]"
 )

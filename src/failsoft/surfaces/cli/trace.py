@@ -19,7 +19,14 @@ from failsoft.errors import ManifestError
 from failsoft.observe.success_runs import iso
 from failsoft.surfaces.cli.console import CommandError, clean, json_option, make_console, print_json, print_text
 from failsoft.surfaces.cli.files import cannot_write, read
-from failsoft.surfaces.cli.sources import open_kept, open_source, source_options, store_option, unreadable
+from failsoft.surfaces.cli.sources import (
+    open_kept,
+    open_source,
+    source_options,
+    store_option,
+    turn_argument,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -121,7 +128,7 @@ def _status(turn: Why) -> tuple[str, str]:
 
 
 @trace.command()
-@click.argument("turn", default="last")
+@turn_argument
 @source_options
 @json_option
 def show(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:
@@ -193,7 +200,7 @@ def _form_of(output: Path | None, form: str | None) -> str:
 
 
 @trace.command()
-@click.argument("turn", default="last")
+@turn_argument
 @click.option(
     "-o",
     "--output",
@@ -248,7 +255,7 @@ def export(
 
 
 @trace.command()
-@click.argument("turn", default="last")
+@turn_argument
 @click.option("-m", "--manifest", metavar="FILE", help="The manifest whose policies applied.  [default: none]")
 @source_options
 @json_option

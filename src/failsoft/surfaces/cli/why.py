@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from failsoft.surfaces.cli.console import clean, json_option, make_console, print_json
-from failsoft.surfaces.cli.sources import open_source, source_options
+from failsoft.surfaces.cli.sources import open_source, source_options, turn_argument
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +23,7 @@ _NAME, _RESULT = 36, 36  # columns, at most
     short_help="Explain why a turn took so long.",
     epilog="Examples: failsoft why · failsoft why turn-4da43c --json · failsoft why --trace trace.jsonl",
 )
-@click.argument("turn", default="last")
+@turn_argument
 @source_options
 @json_option
 def why(turn: str, store: str | None, trace: str | None, as_json: bool) -> int:

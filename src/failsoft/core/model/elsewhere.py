@@ -1,0 +1,26 @@
+"""Attributes that other libraries have: the error says what to write here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+
+class _Elsewhere:
+    """An attribute that a class does not have. A ``__getattr__`` would slow down those that it has."""
+
+    __slots__ = ("_name", "_write")
+
+    def __init__(self, name: str, write: str) -> None:
+        self._name, self._write = name, write
+
+    def __get__(self, owner: object, kind: type) -> NoReturn:
+        text = f"{kind.__name__!r} object has no attribute {self._name!r}: write {self._write}"
+        raise AttributeError(text, name=self._name, obj=owner)
+
+
+def point_elsewhere(kind: type, places: Mapping[str, str]) -> None:
+    """Have the class say where to look. ``places``: what to write, by the names that people look for, several in one key."""
+    for names, write in places.items():
+        for name in names.split():
+            setattr(kind, name, _Elsewhere(name, write))
