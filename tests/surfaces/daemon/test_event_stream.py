@@ -12,7 +12,7 @@ import pytest
 from tests.fakes import real
 
 from failsoft.stores.memory import MemoryStore
-from failsoft.surfaces.daemon import event_stream, feed
+from failsoft.surfaces.daemon import feed
 from failsoft.surfaces.daemon.event_stream import GZIP_HEAD, EventStream, accepts_gzip, compress
 from failsoft.surfaces.daemon.feed import Feed, Wanted
 
@@ -90,23 +90,6 @@ async def messages(*parts: bytes, closed: list[bool]) -> AsyncGenerator[bytes, N
 
 async def never() -> Any:
     await asyncio.Event().wait()
-
-
-@real
-async def test_a_stream_of_a_client_that_takes_nothing_is_not_completed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.01)
-    sent: list[Any] = []
-    closed: list[bool] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-        if message.get("body") == b"b":
-            await never()
-
-    async with asyncio.timeout(5):
-        await EventStream(messages(b"a", b"b", b"c", closed=closed), gzip=False)({}, never, send)
-    assert [each.get("body") for each in sent] == [None, b"a", b"b"]
-    assert closed == [True]
 
 
 @real

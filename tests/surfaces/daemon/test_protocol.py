@@ -519,3 +519,45 @@ async def test_the_rest_of_a_body_must_come_in_time_after_its_request_was_refuse
         if transport.closed:
             break
     assert transport.closed
+
+
+@real
+async def test_a_client_that_takes_nothing_is_closed_and_its_request_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failsoft.surfaces.daemon.http_request.SEND_SECONDS", 0.02)
+    told: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await receive()
+            await send(begins())
+            await send(part(b"a", more=True))
+            protocol.pause_writing()
+            await send(part(b"b", more=True))
+            told.append((await receive())["type"])
+
+    protocol, transport = connecter(app)()
+    protocol.data_received(GET % 1)
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        if told:
+            break
+    assert told == ["http.disconnect"]
+    assert transport.aborted
+    assert transport.written.endswith(b"\r\n\r\n1\r\na\r\n")
+
+
+@real
+async def test_a_connection_is_not_kept_for_a_client_that_does_not_take_its_last_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("failsoft.surfaces.daemon.protocol.HEAD_SECONDS", 0.02)
+    protocol, transport = connecter(answers(begins((b"connection", b"close")), part(b"ok")))()
+    protocol.data_received(GET % 1)
+    await turn_over()
+    assert transport.closed
+    assert not transport.aborted  # the client may still take it
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        if transport.aborted:
+            break
+    assert transport.aborted

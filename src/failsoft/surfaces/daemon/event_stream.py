@@ -2,7 +2,7 @@
 
 Rules
 -----
-- The stream ends with its messages, when the client goes, or when it takes nothing for ``SEND_SECONDS``.
+- The stream ends with its messages, or when the client goes. A client that takes nothing is closed (``http_request``).
 - Compressed messages are blocks of one gzip file without an end, each compressed on its own: so one block serves all
   clients. Events repeat their names: they shrink to a tenth.
 """
@@ -18,7 +18,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 MEDIA_TYPE: Final = "text/event-stream"
-SEND_SECONDS: Final = 10.0
 GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _LEVEL: Final = 1  # the fastest
 
@@ -63,10 +62,7 @@ class EventStream(Response):
     async def _send(self, send: Send) -> None:
         first = self._first
         async for message in self._messages:
-            async with asyncio.timeout(SEND_SECONDS):  # the connection is closed if the answer does not end
-                await send(
-                    {"type": "http.response.body", "body": first + message if first else message, "more_body": True}
-                )
+            await send({"type": "http.response.body", "body": first + message if first else message, "more_body": True})
             first = b""
         await send({"type": "http.response.body", "body": b""})
 

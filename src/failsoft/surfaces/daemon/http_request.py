@@ -5,6 +5,7 @@ Rules
 - The head of an answer is written together with the beginning of its body: a short answer takes one system call.
 - An answer that ends early, or differs in length from what its head says, ends the connection.
 - An answer has a length, or comes in chunks; to a client of HTTP/1.0 it ends with the connection.
+- A client that takes nothing for ``SEND_SECONDS`` is closed.
 - The connection reads no more while ``HIGH_WATER`` bytes of a body wait to be received.
 """
 
@@ -23,6 +24,7 @@ from failsoft.core.redact.sanitise import sanitise
 log = logging.getLogger("failsoft")
 
 HIGH_WATER: Final = 65_536  # bytes
+SEND_SECONDS: Final = 10.0
 FAILED: Final = b"Internal Server Error"
 _STATUS_LINES: Final = {each.value: b"HTTP/1.1 %d %b\r\n" % (each, each.phrase.encode()) for each in HTTPStatus}
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -143,7 +145,12 @@ class HttpRequest:
         """Write the head or a part of the body, once the client takes more."""
         connection = self._connection
         if not (self.disconnected or connection.writable.is_set()):
-            await connection.writable.wait()
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await connection.writable.wait()
+            except TimeoutError:
+                connection.transport.abort()
+                self.disconnect()
         if self.disconnected:
             return
         kind = message["type"]

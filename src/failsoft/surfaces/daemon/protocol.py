@@ -9,6 +9,7 @@ Rules
 - An absolute address in the place of a path must name the host that the header Host names. Only its path and query go on.
 - Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
   most of them. If all have shown one, the new connection is closed.
+- A client that does not take its last answer within ``HEAD_SECONDS`` loses it: the connection is not kept for it.
 - When a connection ends, all its requests are told, not just the latest.
 """
 
@@ -133,7 +134,7 @@ class LimitedProtocol(asyncio.Protocol):
         if self._requests:
             self._requests[-1].keep_alive = False
         else:
-            self.transport.close()
+            self._close()
 
     def pause_writing(self) -> None:
         """Write no more for now."""
@@ -168,14 +169,21 @@ class LimitedProtocol(asyncio.Protocol):
                 self._timer.cancel()
             self._timer = self.loop.call_at(due, self._look_at_time)
 
+    def _close(self) -> None:
+        """Close the connection once the client has taken everything, or after some time."""
+        self.transport.close()
+        self._close_after(HEAD_SECONDS)
+
     def _look_at_time(self) -> None:
         self._timer = None
         if self._due is None:
             return
-        if self.loop.time() >= self._due:
-            self.transport.close()
-        else:
+        if self.loop.time() < self._due:
             self._timer = self.loop.call_at(self._due, self._look_at_time)
+        elif self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self._close()
 
     # -- what comes in -------------------------------------------------------------------------------------------------
 
@@ -293,7 +301,7 @@ class LimitedProtocol(asyncio.Protocol):
         if "grant" in request.scope:
             self.strangers.pop(self, None)
         if not request.keep_alive:
-            self.transport.close()
+            self._close()
         if self.transport.is_closing():
             return
         self.resume_reading()
@@ -313,13 +321,13 @@ class LimitedProtocol(asyncio.Protocol):
             broken = before.pop()
             broken.disconnect()
             if broken.started:
-                self.transport.close()
+                self._close()
                 return
         if before:
             before[-1].keep_alive = False
         else:
             self.transport.write(_REFUSAL % (len(reason), reason))
-            self.transport.close()
+            self._close()
 
 
 def _path_of(url: bytes, headers: list[Header]) -> tuple[bytes, bytes]:
