@@ -51,7 +51,7 @@ def shown(value: object) -> str:
 
 def _plain(value: Any, depth: int, may_cut: list[int]) -> Any:
     """Convert one value. ``may_cut`` holds how many more containers may be too deep."""
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool) or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, str):
         return str.__str__(value)  # the plain text, also for an enum member

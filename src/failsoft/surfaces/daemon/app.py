@@ -123,20 +123,12 @@ class _ProblemAnswers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
-
-        async def track(message: Any) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
         try:
-            await self._app(scope, receive, track)
+            await self._app(scope, receive, send)
         except Exception as error:
-            problem = _as_problem(error)
-            if started:
-                raise
-            await problem.respond()(scope, receive, send)
+            await _as_problem(error).respond()(
+                scope, receive, send
+            )  # raises if an answer has begun: it cannot be completed
 
 
 def _as_problem(error: Exception) -> Problem:
