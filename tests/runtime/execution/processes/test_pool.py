@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import errno
 import gc
 import importlib
 import logging
@@ -22,12 +23,16 @@ import pytest
 from tests.runtime.execution.processes import fake_tools
 from tests.runtime.execution.processes.conftest import Bench, eventually, family, has_grown, holdings, is_running
 
+from failsoft.core.model.entrypoint import Command
 from failsoft.core.model.options import Isolation
 from failsoft.errors import ManifestError
 from failsoft.runtime.execution.processes import pool, wire, worker
+from failsoft.runtime.execution.processes.process_handle import Supervisor
+from failsoft.runtime.execution.processes.readiness import Blocking
 from failsoft.runtime.execution.processes.remote_error import RemoteError
 from failsoft.runtime.execution.processes.reply import Reply, WorkerError
 from failsoft.runtime.execution.processes.target import Target, parse, target_of
+from failsoft.runtime.execution.waiting import run_blocking
 
 HERE = fake_tools.__name__
 
@@ -653,6 +658,50 @@ def test_a_forked_child_starts_over(fresh: Make) -> None:
     assert int(found) != pid
     assert float(took) < 30  # not until the end of ``start_timeout``
     assert made.run(fake_tools.pid).value == pid
+
+
+def refuse(*_: Any) -> Any:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_a_process_that_cannot_be_started_is_a_fault(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fresh()
+    with monkeypatch.context() as full:
+        full.setattr(Supervisor, "worker", refuse)
+        full.setattr(Supervisor, "command", refuse)
+        replies = [made.run(fake_tools.pid), made.workers.run_command_blocking(Command(argv=["cat"]), {}, timeout=20)]
+        full.setattr(os, "pipe", refuse)
+        replies.append(made.workers.run_command_blocking(Command(argv=["cat"]), {}, timeout=20))
+    for reply in replies:
+        fault = fault_of(reply)
+        assert (fault.code, fault.effect, fault.rule) == ("RESOURCE_EXHAUSTED", "none", "worker_not_started")
+        assert "Too many open files" in fault.message
+    assert made.run(fake_tools.pid).kind == "value"
+
+
+def test_a_spare_worker_that_cannot_be_started_harms_no_call(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fresh(spare=3, limit=4)
+    process = run_blocking(made.workers.take(Blocking()))
+    assert process is not None
+    made.workers.give_back(process)  # starts the others
+    monkeypatch.setattr(Supervisor, "worker", refuse)
+    made.workers._limit += 4
+    made.workers._spare += 4
+    assert made.run(fake_tools.pid).kind == "value"
+    assert made.run(fake_tools.pause, 20, timeout=0.1).kind == "timeout"  # its worker is killed, and not replaced
+    assert made.run(fake_tools.pid).kind == "value"
+
+
+def test_calls_in_line_end_if_the_last_worker_cannot_be_replaced(fresh: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fresh(spare=0, limit=1)
+    made.run(fake_tools.pid)
+    monkeypatch.setattr(Supervisor, "worker", refuse)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(made.run, fake_tools.pause, 20, timeout=0.5)
+        eventually(lambda: made.workers.counts.busy == 1)
+        second = threads.submit(made.run, fake_tools.pid)
+        assert first.result(20).kind == "timeout"
+        assert fault_of(second.result(20)).rule == "worker_not_started"
 
 
 def test_a_tool_called_at_import_fails_with_advice(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

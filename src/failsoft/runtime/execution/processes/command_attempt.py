@@ -58,9 +58,15 @@ class Streams:
     """The application's ends of a program's three streams, and the output so far."""
 
     def __init__(self, given: bytes) -> None:
-        stdin, self._stdin = os.pipe()
-        self._stdout, stdout = os.pipe()
-        self._stderr, stderr = os.pipe()
+        pipes: list[int] = []
+        try:
+            for _ in range(3):
+                pipes += os.pipe()
+        except OSError:
+            for fd in pipes:
+                os.close(fd)
+            raise
+        stdin, self._stdin, self._stdout, stdout, self._stderr, stderr = pipes
         self.theirs = [stdin, stdout, stderr]
         self.reads = [self._stdout, self._stderr]
         self.writes = [self._stdin]
@@ -175,12 +181,18 @@ async def run(workers: Commands, waiting: Waiting, command: Command, args: Mappi
         given = _encode(args)
     except wire.Unsendable as error:
         return Reply("unsendable", error=replies.unsendable(command.argv[0], str(error), ran=False))
-    streams = Streams(given)
+    try:
+        streams = Streams(given)
+    except OSError as error:
+        return Reply("crashed", error=replies.not_started(command.argv[0], error))
     process = None
     try:
         names = (*ENVIRONMENT, *command.env)
         env = {name: os.environ[name] for name in names if name in os.environ} | {**carried()}
-        process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
+        try:
+            process = workers.start_command(command.argv, env, [*streams.theirs, *streams.reads])
+        except OSError as error:
+            return Reply("crashed", error=replies.not_started(command.argv[0], error))
         if process is None:
             return Reply("cancelled")
         streams.hand_over()

@@ -59,15 +59,16 @@ class Counts(NamedTuple):
 class _WaitingCaller:
     """A call that waits for a worker. Used with the lock of the workers held."""
 
-    __slots__ = ("answered", "process", "signal")
+    __slots__ = ("answered", "failed", "process", "signal")
 
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
         self.answered = False
         self.process: Process | None = None  # None: the pool was closed
+        self.failed: OSError | None = None  # no process can be started
 
-    def give(self, process: Process | None) -> None:
-        self.process, self.answered = process, True
+    def give(self, process: Process | None, failed: OSError | None = None) -> None:
+        self.process, self.failed, self.answered = process, failed, True
         self.signal.give()
 
 
@@ -251,6 +252,8 @@ class Workers:
             if process is not None:
                 self.give_back(process)
             raise
+        if place.failed is not None:
+            raise place.failed
         return place.process
 
     def give_back(self, process: Process) -> None:
@@ -320,12 +323,16 @@ class Workers:
             )
 
     def _assign_workers(self) -> None:
-        """Give workers to waiting calls, then start missing spare workers."""
-        while self._waiting and (self._idle or len(self._workers) < self._limit):
-            process = self._idle.pop() if self._idle else self._start_worker()
-            self._waiting.popleft().give(process)
-        while len(self._idle) < self._spare and len(self._workers) < self._limit:
-            self._idle.appendleft(self._start_worker())
+        """Give workers to waiting calls, then start missing spare workers, as far as processes can be started."""
+        try:
+            while self._waiting and (self._idle or len(self._workers) < self._limit):
+                process = self._idle.pop() if self._idle else self._start_worker()
+                self._waiting.popleft().give(process)
+            while len(self._idle) < self._spare and len(self._workers) < self._limit:
+                self._idle.appendleft(self._start_worker())
+        except OSError as error:
+            while self._waiting and not self._workers:  # otherwise one of the others becomes free
+                self._waiting.popleft().give(None, error)
 
     def _start_worker(self) -> Process:
         process = self._supervisor.worker(tuple(self._modules))

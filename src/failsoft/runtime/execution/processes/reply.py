@@ -79,6 +79,20 @@ def confused(what: str, why: str) -> WorkerError:
     )
 
 
+def not_started(what: str, error: OSError) -> WorkerError:
+    return WorkerError(
+        Fault(
+            Code.RESOURCE_EXHAUSTED,
+            "transient",
+            "tool_transient",
+            "none",
+            f"{what}: no process can be started: {sanitise(error.strerror or error)}",
+            "File descriptors, processes and memory may be free again later",
+            "worker_not_started",
+        )
+    )
+
+
 def never_ready(what: str, seconds: float) -> WorkerError:
     return WorkerError(
         Fault(

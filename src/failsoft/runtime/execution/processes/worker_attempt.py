@@ -70,18 +70,21 @@ async def call(workers: Workers, waiting: Waiting, wanted: WorkerCall, timing: T
     """Run a function in a worker and return its reply."""
     target, args, kwargs, options = wanted
     try:
-        paths = (*options.context, CARRIED_PATH) if CARRIED.get() else options.context
-        paths = (*paths, OPENERS_PATH) if OPENERS.get() else paths
-        carried = _carried(paths) if paths else None
-        head = (target.module, target.qualname, carried, options.max_memory, timing.activity is not None)
+        head = (
+            target.module,
+            target.qualname,
+            _carried(options.context),
+            options.max_memory,
+            timing.activity is not None,
+        )
         number = wire.new_number()
         packed = _PackedCall(target, options, wire.pack_call(head, args, kwargs, target.names, number), number)
     except wire.Unsendable as error:
         return Reply("unsendable", error=replies.unsendable(str(target), str(error), ran=False))
     for _ in range(_TRIES):
-        process = await workers.take(waiting)
-        if process is None:
-            return Reply("cancelled")
+        process = await _take(workers, waiting, target)
+        if isinstance(process, Reply):
+            return process
         try:
             reply = None
             if not process.ready or target.module not in process.modules:
@@ -107,8 +110,20 @@ async def call(workers: Workers, waiting: Waiting, wanted: WorkerCall, timing: T
     return Reply("crashed", error=replies.crashed(str(target), None, ran=False))
 
 
-def _carried(paths: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of the declared context variables that are set here."""
+async def _take(workers: Workers, waiting: Waiting, target: Target) -> Process | Reply:
+    try:
+        process = await workers.take(waiting)
+    except OSError as error:
+        return Reply("crashed", error=replies.not_started(str(target), error))
+    return Reply("cancelled") if process is None else process
+
+
+def _carried(declared: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return the values of the declared context variables that are set here, and of those of instruments; None without any."""
+    paths = (*declared, CARRIED_PATH) if CARRIED.get() else declared
+    paths = (*paths, OPENERS_PATH) if OPENERS.get() else paths
+    if not paths:
+        return None
     values = ((path, variable(path).get(_UNSET)) for path in paths)
     return {path: value for path, value in values if value is not _UNSET}
 
