@@ -14,7 +14,7 @@ from tests.torture.scale import FULL, times
 
 from failsoft import CircuitOpen, Runtime
 from failsoft.core.resilience import recovery_memory as core_memory
-from failsoft.runtime.conversation import conversation_log
+from failsoft.runtime.conversation import thread_notes
 from failsoft.runtime.execution.deadline import QUEUES
 
 REJECTIONS = times(1_000_000, 200_000)
@@ -78,7 +78,7 @@ def test_t23_a_million_keys_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(logging.getLogger("failsoft"), "propagate", False)  # pytest keeps every record
     rt = Runtime()
     if not FULL:  # smaller bounds, so that a few thousand keys reach them
-        monkeypatch.setattr(conversation_log, "MOST_THREADS", 500)
+        monkeypatch.setattr(thread_notes, "MOST_THREADS", 500)
         monkeypatch.setattr(core_memory, "FAMILIES", 200)
         rt._engine.log.trace._capacity = 1_000
 

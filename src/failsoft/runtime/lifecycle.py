@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from time import monotonic as real_time
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakSet
@@ -34,23 +33,15 @@ def begin(rt: Services) -> None:
 async def in_another_thread(run: Callable[[float], T], deadline: float) -> T:
     """Run a function that may wait until a deadline without blocking the event loop.
 
-    An interpreter that is about to end starts no OS thread: the function runs here. The loop's own executor would have to
-    start one when it is closed.
+    An interpreter that is about to end starts no OS thread: the function runs here. It is asked before the loop's executor
+    is made, because closing that executor would start one.
     """
-    result: Future[T] = Future()
-    result.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            result.set_result(run(deadline))
-        except BaseException as error:
-            result.set_exception(error)
-
     try:
-        threading.Thread(target=work, name="failsoft end", daemon=True).start()
+        threading.Thread(target=int, name="failsoft end", daemon=True).start()
+        waiting = asyncio.get_running_loop().run_in_executor(None, run, deadline)
     except RuntimeError:
         return run(deadline)
-    return await asyncio.wrap_future(result)
+    return await waiting
 
 
 async def flush(rt: Services, seconds: float) -> bool:

@@ -69,11 +69,11 @@ def classify(
     ``overrides`` are the tool's own rules for its errors. ``now`` (seconds since 1970) is used when a server names a point
     in time for the next call but does not send its own time.
     """
-    if isinstance(error_or_text, Outcome):
+    if issubclass(type(error_or_text), Outcome):  # ``__class__`` may raise
         raise TypeError("classify: got an Outcome: outcome.fault is its classified failure, or None")
-    if isinstance(error_or_text, bytes):
+    if issubclass(type(error_or_text), bytes):  # type: ignore[unreachable]
         error_or_text = error_or_text.decode(errors="replace")
-    if error_or_text is None or issubclass(type(error_or_text), type):  # ``__class__`` may raise
+    if error_or_text is None or issubclass(type(error_or_text), type):
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if overrides and hasattr(overrides, "http_status"):
         raise TypeError("classify: overrides: expected a list, got one Override: put it in brackets")

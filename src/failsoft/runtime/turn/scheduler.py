@@ -138,10 +138,10 @@ class Scheduler:
             lane.add_done_callback(self._forget)
 
     def _forget(self, lane: asyncio.Task[None]) -> None:
-        """Forget a lane that has ended. An interrupt or exit has left the event loop itself: asyncio logs it unsanitised."""
+        """Forget a lane that has ended. A ``BaseException`` of a tool is raised or logged elsewhere: asyncio would not mask it."""
         self._tasks.discard(lane)
         error = None if lane.cancelled() else lane.exception()
-        if error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        if isinstance(error, Exception):
             self.turn.loop.call_exception_handler({"message": "a lane has failed", "exception": error, "task": lane})
 
     async def _run(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a plain call that succeeds at once ends right here
