@@ -157,7 +157,7 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
 
 def _stated(text: str) -> Iterator[str]:
     """Yield the words of the server that a client's text quotes."""
-    found = _STATEMENT.search(text)
+    found = _STATEMENT.search(text, 0, LENGTH)
     if found is not None and found.lastindex is not None:
         yield found[found.lastindex]
 
