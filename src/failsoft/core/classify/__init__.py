@@ -71,8 +71,9 @@ def classify(
     """
     if issubclass(type(error_or_text), Outcome):  # ``__class__`` may raise
         raise TypeError("classify: got an Outcome: outcome.fault is its classified failure, or None")
-    if issubclass(type(error_or_text), bytes):  # type: ignore[unreachable]
-        error_or_text = error_or_text.decode(errors="replace")
+    given: object = error_or_text
+    if type(given) is bytes:
+        error_or_text = given.decode(errors="replace")
     if error_or_text is None or issubclass(type(error_or_text), type):
         raise TypeError(f"classify: expected an exception or its text, got {error_or_text!r:.80}")
     if overrides and hasattr(overrides, "http_status"):
