@@ -349,20 +349,20 @@ def test_progress_in_a_process_counts_for_the_call_around_it() -> None:
 @pytest.mark.parametrize("way", ["awaited", "blocking"])
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_the_output_of_a_command_counts_as_progress(way: str, stream: str) -> None:
-    steps = f"for n in 1 2 3 4 5; do sleep 0.2; echo 1 {stream}; done"
+    steps = f"for n in 1 2 3 4 5; do sleep 0.5; echo 1 {stream}; done"
 
     def manifest(script: str) -> dict[str, Any]:
         command = {"command": ["sh", "-c", script]}
-        return {"tools": {"work": {"entrypoint": command, "idle_timeout": "600ms", "retry": ONCE, "read_only": False}}}
+        return {"tools": {"work": {"entrypoint": command, "idle_timeout": "2s", "retry": ONCE, "read_only": False}}}
 
     with closed(Runtime(manifest=manifest(f"cat >/dev/null; {steps}"))) as rt:
         steady = run(rt, way, "work", {})
         assert steady.fault is None or steady.fault.rule == "command_output"
-        assert steady.duration > 0.9
-    with closed(Runtime(manifest=manifest("cat >/dev/null; echo 1; sleep 20"))) as rt:
+        assert steady.duration > 2.4
+    with closed(Runtime(manifest=manifest("cat >/dev/null; echo 1; sleep 30"))) as rt:
         began = time.monotonic()
         stuck = run(rt, way, "work", {})
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 15
         assert stuck.fault is not None
         assert (stuck.fault.rule, stuck.fault.effect) == ("idle_timeout", "unknown")
 
