@@ -21,6 +21,8 @@ from failsoft.core.classify.returned import (
     ReturnedFailure,
     doubt_pattern,
     find_returned,
+    flags_of,
+    is_plain,
     match_pattern,
     text_of,
     value_inside,
@@ -43,6 +45,23 @@ if TYPE_CHECKING:
 
 _NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # returned, these do not mean what they mean when raised
 _EXPECTED = "return True, False, an error text or a Fault"
+
+
+def is_success(tool: Tool, value: Any) -> bool:
+    """True if a value can be returned as it is: a plain one, or a library's result that reports no failure.
+
+    False if the value must be read. The tool has no ``failed_if``.
+    """
+    kind = type(value)
+    if is_plain(kind):
+        return True
+    if not flags_of(kind):
+        return False
+    try:
+        own = tool.own_value(value)
+        return find_returned(value) is None and (own is value or is_plain(type(own)))
+    except Exception:  # a value's own methods may raise anything
+        return False
 
 
 def read_value(tool: Tool, result: AttemptResult, *, answers_verify: Callable[[], bool]) -> AttemptResult:

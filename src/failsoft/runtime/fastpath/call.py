@@ -12,6 +12,7 @@ from failsoft.runtime.call.attempt_blocking import run_function
 from failsoft.runtime.call.attempt_on_loop import run_coroutine
 from failsoft.runtime.call.first_attempt import misfit_result, value_result
 from failsoft.runtime.call.model import Invoke
+from failsoft.runtime.call.returned_value import is_success
 from failsoft.runtime.call.tool_body import run_body, start_async
 from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish
@@ -105,7 +106,7 @@ def run_fast_blocking(rt: FastCallServices, call: Call, ticket: Ticket) -> Outco
         finally:
             rt.in_flight.calls.pop(call, None)
     first = first.with_queue_time(first.started - call.started)
-    at_once = first.error is None is first.fault and is_plain(type(first.value)) and not first.notes
+    at_once = first.error is None is first.fault and is_success(tool, first.value) and not first.notes
     if at_once and tool.closed_ticket is ticket:
         return succeed_fast(rt, call, first.started, first.ended, first.value)
     caller = start_async if tool.kind == "async" else run_body
@@ -126,7 +127,7 @@ async def run_fast(rt: AwaitedCallServices, call: Call, ticket: Ticket) -> Outco
         raise
     finally:
         reset_variable(SCOPE, token)
-    if first.error is None is first.fault and is_plain(type(first.value)) and tool.closed_ticket is ticket:
+    if first.error is None is first.fault and is_success(tool, first.value) and tool.closed_ticket is ticket:
         return succeed_fast(rt, call, first.started, first.ended, first.value)
     if isinstance(first.error, TypeError) and not was_entered(first.error, run_coroutine):
         first = misfit_result(rt, call) or first
