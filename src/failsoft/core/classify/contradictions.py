@@ -37,6 +37,7 @@ from failsoft.core.classify.tables.acted import (
     ACTED_FIRST,
     DONE_STATES,
     ELSEWHERE,
+    ELSEWHERE_HINTS,
     FLAGGED,
     HINTS,
     UNDONE,
@@ -62,17 +63,11 @@ _CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\
 MOST_WORDS: Final = 2000  # characters read in languages other than English
 BEFORE: Final = 60  # characters searched for a negation before the word
 _WORDS: Final = re.compile(r"[a-z]+")
-# Exceptions that are raised only after the request was sent
-_SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
-# Exceptions that are raised when a part was done
-_IN_PART: Final = re.compile(
-    r"\.(?:\w*(?:Bulk|Batch)(?:Index|Write|Insert|Update|Delete|Operation|Execution|Request)?(?:Error|Exception|Failure)"
-    r"|\w*Partial\w*|\w*WriteConcern\w*)$"
-)
 # Where clients quote the server's own words: gRPC and aiohttp
 _STATEMENT: Final = re.compile(
     r"\bdetails = \"([^\n]{1,2000})\"|^\d{3}, message=(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
 )
+_STATEMENT_HINTS: Final = ('details = "', ", message=")
 _UNKNOWN: Final = ("grpc", "UNKNOWN")  # the server's program has raised something, whatever its words say
 # Raised while connecting, but also while an answer is read
 _PERHAPS_CONNECTED: Final = frozenset({"requests.SSLError", "urllib3.SSLError"})
@@ -86,11 +81,9 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
         evidence.facts.connecting and evidence.facts.names[0] not in _PERHAPS_CONNECTED for evidence, _ in links
     )
     for evidence, _ in links:
-        if evidence.status in PERHAPS_SENT or evidence.done or _says_success(evidence.codes):
+        if evidence.status in PERHAPS_SENT or evidence.done or evidence.facts.in_part:
             return True
-        if _UNKNOWN in evidence.codes:
-            return True
-        if any(_IN_PART.search(name) for name in evidence.facts.names):
+        if _UNKNOWN in evidence.codes or _says_success(evidence.codes):
             return True
         for found, sent in _structured(evidence):
             unsent = connecting and found in UNSENT
@@ -110,7 +103,7 @@ def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
     for space, code in evidence.codes:
         yield lookup.by_code(space, code).kind, space != "errno" and not facts.tls
     if not evidence.codes and status is None and not evidence.adds_nothing:
-        sent = _SENT.search(facts.names[0]) is not None
+        sent = facts.sent
         weak = facts.verdict.weight <= WEAK_TYPE  # many of these are base classes that only mean "network"
         if not weak or ((sent or facts.verdict.kind == "timeout") and not evidence.inner):
             yield facts.verdict.kind, sent
@@ -143,11 +136,12 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
     notes = read(error, "__notes__")
     if isinstance(notes, list) and any(doubts_text(note, kind) for note in notes[:_HOPS] if isinstance(note, str)):
         return True
-    tries = read(read(error, "last_attempt"), "attempt_number")
+    last = read(error, "last_attempt")
+    tries = None if last is None else read(last, "attempt_number")
     if isinstance(tries, int) and tries > 1:  # tenacity tells what the last attempt has met, and nothing of the others
         return True
     for answer in (error, read(error, "response")):
-        history = read(answer, "history")
+        history = None if answer is None else read(answer, "history")
         if isinstance(history, (list, tuple)) and any(
             read(hop, name) in _REDIRECTS for hop in history[:_HOPS] for name in ("status_code", "status")
         ):
@@ -157,6 +151,8 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
 
 def _stated(text: str) -> Iterator[str]:
     """Yield the words of the server that a client's text quotes."""
+    if not any(hint in text for hint in _STATEMENT_HINTS):
+        return
     found = _STATEMENT.search(text, 0, LENGTH)
     if found is not None and found.lastindex is not None:
         yield found[found.lastindex]
@@ -164,7 +160,7 @@ def _stated(text: str) -> Iterator[str]:
 
 def _leaves_open(words: str) -> bool:
     """True if the words contain a flag for something done, or say that this is not known."""
-    if FLAGGED.search(words):
+    if ("true" in words or "yes" in words) and FLAGGED.search(words):
         return True
     return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and UNSURE.search(words) is not None
 
@@ -186,6 +182,8 @@ def says_done(words: str) -> bool:
 def says_done_elsewhere(words: str) -> bool:
     """Like ``says_done``, for languages other than English."""
     words = words[:MOST_WORDS]
+    if words.isascii() and ELSEWHERE_HINTS.isdisjoint(_WORDS.findall(words)):
+        return False
     return any(
         denied.search(words, max(0, found.start() - BEFORE), found.end()) is None
         for acted, denied in ELSEWHERE

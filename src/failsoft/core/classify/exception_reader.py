@@ -85,7 +85,7 @@ def _attributes(error: BaseException, facts: TypeFacts) -> dict[str, Any]:
     own = read(error, "__dict__")
     names = facts.attributes
     if own:
-        names = names | (own.keys() & facts.wanted)
+        names = names | facts.wanted.intersection(own)
     found: dict[str, Any] = {}
     for name in names:
         value = read(error, name)

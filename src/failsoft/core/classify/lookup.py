@@ -40,6 +40,13 @@ _NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
 _PARSER: Final = re.compile(
     r"[^.]*\.(?!\w*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)\Z"
 )
+# raised only after the request was sent
+_SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
+# raised when a part was done
+_IN_PART: Final = re.compile(
+    r"\.(?:\w*(?:Bulk|Batch)(?:Index|Write|Insert|Update|Delete|Operation|Execution|Request)?(?:Error|Exception|Failure)"
+    r"|\w*Partial\w*|\w*WriteConcern\w*)$"
+)
 _ENDS: Final = frozenset({"disconnected", "garbled"})
 # kinds that a class name only hints at: the text is more reliable
 _HINTS: Final = frozenset(
@@ -69,6 +76,7 @@ class TypeFacts:
         "connecting",
         "fetcher",
         "firm",
+        "in_part",
         "lookup",
         "mail",
         "names",
@@ -76,6 +84,7 @@ class TypeFacts:
         "plain",
         "refuses",
         "rule",
+        "sent",
         "spaces",
         "tls",
         "verdict",
@@ -102,6 +111,8 @@ class TypeFacts:
         self.tls = "ssl.SSLError" in self.names
         self.lookup = any(name.endswith((".gaierror", ".herror")) for name in self.names)
         self.connecting = any(name in types.CONNECTING for name in self.names)
+        self.sent = _SENT.search(self.names[0]) is not None
+        self.in_part = any(_IN_PART.search(name) for name in self.names)
         self.fetcher = types.ALIASES.get(packages[0], packages[0]) in types.FETCHERS
         self.wrapper = any(name in types.WRAPPERS for name in self.names)
         self.plain = _is_plain(cls)

@@ -156,6 +156,8 @@ _LANGUAGES = (
     (r"(?:完了|送信|作成|予約|決済)(?:し|され)ました", r"ません", r"(?:が|けれど)"),
     (r"已(?:经)?(?:完成|发送|创建|预订|支付|扣款|付款|成功)", r"[未没]", r"(?:但|不过|然而)"),
 )
+# An ASCII text without any of these words is not searched
+ELSEWHERE_HINTS = frozenset(word for *_, but in _LANGUAGES for word in re.findall(r"\b[a-z]{2,}\b", but))
 ELSEWHERE = tuple(
     (re.compile(rf"{done}[^\n.;!?。]{{0,60}}?{but}"), re.compile(denied)) for done, denied, but in _LANGUAGES
 )
