@@ -10,9 +10,10 @@ import runpy
 import sys
 import time
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from agents import (
@@ -45,6 +46,7 @@ from agents.exceptions import (
     UserError,
 )
 from agents.mcp import MCPServer
+from agents.tool_context import ToolContext
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
@@ -653,6 +655,13 @@ def test_tools_made_by_hand() -> None:
     tool = FunctionTool(name="raw", description="x", params_json_schema=schema, on_invoke_tool=invoke)
     rt = Runtime({"tools": {"raw": {"retry": {"max_attempts": 1}}}})
     assert ask(rt, tool).startswith("raw failed: UNAVAILABLE")
+
+
+def test_the_sdk_need_not_inspect_a_guarded_tool_in_every_call() -> None:
+    agent = guard_agent(Agent[Any](name="a", tools=[function_tool(lambda: "x", name_override="x")]), Runtime())
+    invoker: Any = cast("FunctionTool", agent.tools[0]).on_invoke_tool
+    assert signature(invoker) is invoker.__signature__
+    assert signature(invoker).parameters["context"].annotation == ToolContext[Any]  # not a text to evaluate
 
 
 def test_tools_that_are_not_functions_are_left_unchanged() -> None:

@@ -6,6 +6,7 @@ The SDK compares tools by identity during a run. So an agent's list holds the gu
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from operator import is_
 from typing import Any, Protocol, TypeVar, cast
 
@@ -39,6 +40,7 @@ class GuardedInvoker(private.Invoker):  # type: ignore[misc]  # Any: the SDK's i
         self.bare = bare
         self.tool = tool
         self._raises = private.without_failure_function(bare)
+        self.__signature__ = signature(self.__call__, eval_str=True)  # the SDK asks for it in every call
 
     async def __call__(self, context: ToolContext[Any], text: str) -> Any:
         return await self.tool._guard.invoke(self.tool, self._raises, context, text)
