@@ -75,5 +75,6 @@ class Repetitions:
 
 
 def _identify(key: Key, made: NamedCall) -> _Call | None:
-    same = fingerprint((made.args, made.kwargs if type(made.kwargs) is dict else dict(made.kwargs)))
+    kwargs = made.kwargs if type(made.kwargs) is dict else dict(made.kwargs)
+    same = fingerprint((made.args, kwargs) if made.args else kwargs)
     return None if same is None else (*key, made.tool.id, same)
