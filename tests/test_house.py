@@ -59,6 +59,32 @@ def test_public_names_are_the_ones_we_promised() -> None:
     assert sorted(failsoft.__all__) == promised, "a public name came or went: mend tests/public_names.txt and CHANGELOG"
 
 
+FIRST_USE = """
+import failsoft
+rt = failsoft.Runtime()
+@rt.tool(read_only=True)
+def greet(name: str) -> str:
+    return name
+assert greet("Ada") == "Ada"
+failsoft.classify("x")
+"""
+
+
+def test_start_up_does_without_what_few_calls_need() -> None:
+    spared = "import sys; print(*sys.modules.keys() & {'json', 'platform', 'uuid'})"
+    loaded = subprocess.run([sys.executable, "-c", FIRST_USE + spared], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == []
+
+
+def test_start_up_compiles_no_long_pattern() -> None:
+    noted = "import re; lengths, real = [], re.compile\nre.compile = lambda *a: lengths.append(len(a[0])) or real(*a)"
+    code = f"{noted}\n{FIRST_USE}\nprint(len(lengths), max(lengths))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    count, longest = map(int, shown)
+    assert count > 20
+    assert longest < 1000, "compile it on first use: core.classify.cache.compiled"
+
+
 def test_every_public_name_is_there() -> None:
     assert [name for name in failsoft.__all__ if not hasattr(failsoft, name)] == []
 

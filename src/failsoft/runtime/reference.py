@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from os import urandom
 from typing import Any
-from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from failsoft.errors import FailsoftError
@@ -17,7 +17,7 @@ class Reference:
     __slots__ = ("_key",)
 
     def __init__(self, referent: object) -> None:
-        self._key = uuid4().hex
+        self._key = urandom(16).hex()
         _ALIVE[self._key] = referent
 
     def reduce(self) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from failsoft.core.classify import lookup
-from failsoft.core.classify.cache import cached
+from failsoft.core.classify.cache import cached, compiled
 from failsoft.core.classify.evidence import Evidence, read
 from failsoft.core.classify.evidence_source import UNCONNECTED
 from failsoft.core.classify.kinds import KINDS
@@ -160,9 +160,9 @@ def _stated(text: str) -> Iterator[str]:
 
 def _leaves_open(words: str) -> bool:
     """True if the words contain a flag for something done, or say that this is not known."""
-    if ("true" in words or "yes" in words) and FLAGGED.search(words):
+    if ("true" in words or "yes" in words) and compiled(FLAGGED).search(words):
         return True
-    return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and UNSURE.search(words) is not None
+    return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and compiled(UNSURE).search(words) is not None
 
 
 def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
@@ -173,10 +173,10 @@ def says_done(words: str) -> bool:
     """True if the words say that something was done before the error."""
     if HINTS.isdisjoint(_WORDS.findall(words)):
         return False
-    first = ACTED_FIRST.match(words)
-    if first is not None and UNDONE.search(first[0]) is None:
+    first = compiled(ACTED_FIRST).match(words)
+    if first is not None and compiled(UNDONE).search(first[0]) is None:
         return True
-    return any(UNDONE.search(found[0]) is None for found in ACTED.finditer(words))
+    return any(compiled(UNDONE).search(found[0]) is None for found in compiled(ACTED).finditer(words))
 
 
 def says_done_elsewhere(words: str) -> bool:
@@ -185,9 +185,9 @@ def says_done_elsewhere(words: str) -> bool:
     if words.isascii() and ELSEWHERE_HINTS.isdisjoint(_WORDS.findall(words)):
         return False
     return any(
-        denied.search(words, max(0, found.start() - BEFORE), found.end()) is None
+        compiled(denied).search(words, max(0, found.start() - BEFORE), found.end()) is None
         for acted, denied in ELSEWHERE
-        for found in acted.finditer(words)
+        for found in compiled(acted).finditer(words)
     )
 
 

@@ -5,7 +5,6 @@ The patterns are described in ``core.model.verify_tool``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -220,6 +219,8 @@ def _is_number(value: Any) -> bool:
 def _read_json(text: str) -> Any:
     if len(text) > _LONGEST or not text.lstrip().startswith(("{", "[")):
         return text
+    import json  # lazy: few tools are verified
+
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

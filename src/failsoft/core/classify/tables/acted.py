@@ -2,7 +2,7 @@
 
 ``ACTED`` finds "payment captured, but the receipt was refused" and "403 after the order was placed" in text that is
 lower case. ``UNDONE`` finds denials ("no payment was captured"). ``ELSEWHERE`` does both in other languages, for the
-simplest form, "done, but".
+simplest form, "done, but". The patterns are compiled on first use, because that takes as long as ``import asyncio``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _REFUSAL = (
 )
 _LOST = r"\b(?:reset|timed out|time-?out|closed|lost|aborted|broken pipe)\b"
 
-ACTED = re.compile(
+ACTED = (
     rf"(?:\b\w{{1,12}} )?\b(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
     rf"|(?:successfully|partially) {_DONE}\b|{_DONE} (?:(?:the|your|an?|this) [\w#-]{{1,24}}|{_THING})\b)[^\n]{{0,80}}?{_CONTRAST}"
     rf"|\b(?:after|although|though|despite|but|yet|however,?) (?:successfully )?(?:the |your |a |an |having )?"
@@ -83,15 +83,13 @@ ACTED = re.compile(
     rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b,? (?:but|then|and then|however|followed by)\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
 )
 # Whatever is done, if the error comes in another clause: "stock reserved; label: 401"
-ACTED_FIRST = re.compile(rf"(?!to |{_REFUSAL})(?:[\w#-]{{1,24}} ){{1,5}}{_DONE}(?: [^\n.;:,]{{1,24}})?[;,.] ?(?=\w)")
-UNDONE = re.compile(
+ACTED_FIRST = rf"(?!to |{_REFUSAL})(?:[\w#-]{{1,24}} ){{1,5}}{_DONE}(?: [^\n.;:,]{{1,24}})?[;,.] ?(?=\w)"
+UNDONE = (
     r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
     r"|must|should|would|will|may|if|unless|until|before(?! (?:this|that|it)(?: error| failure)?(?:[.,;:)\n]|\Z))|invalid|duplicate|too many|0|expected|instead)\b"
 )
 # "committed=true", "'charged': True", read with the quotation marks
-FLAGGED = re.compile(
-    rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"']?(?:true|yes)\b(?! (?:is |was )?(?:required|expected|needed))"
-)
+FLAGGED = rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"']?(?:true|yes)\b(?! (?:is |was )?(?:required|expected|needed))"
 # Words that leave the effect open: said so, a connection that was lost in the middle of a call, or a step that comes after
 # the action: "rollback failed", "after payment", "POST -> 201", "polling job 7"
 UNSURE_HINTS = frozenset(
@@ -101,7 +99,7 @@ UNSURE_HINTS = frozenset(
 )
 _CANNOT = r"(?:could ?n[o']t|cannot|can't|unable to|failed to|failure to)"
 _ACTION = r"(?:payment|purchase|checkout|order|submission|charge|creation|create|commit|booking|transfer|insert)"
-UNSURE = re.compile(
+UNSURE = (
     r"\b(?:outcome|result|effect|(?:payment|transaction|transfer|commit|order|write) (?:status|state))(?: of [\w -]{1,40})? "
     r"(?:is |was |remains )?"
     r"(?:unknown|uncertain|unclear|indeterminate|in doubt)\b|\bin[- ]doubt transaction"
@@ -158,6 +156,4 @@ _LANGUAGES = (
 )
 # An ASCII text without any of these words is not searched
 ELSEWHERE_HINTS = frozenset(word for *_, but in _LANGUAGES for word in re.findall(r"\b[a-z]{2,}\b", but))
-ELSEWHERE = tuple(
-    (re.compile(rf"{done}[^\n.;!?。]{{0,60}}?{but}"), re.compile(denied)) for done, denied, but in _LANGUAGES
-)
+ELSEWHERE = tuple((rf"{done}[^\n.;!?。]{{0,60}}?{but}", denied) for done, denied, but in _LANGUAGES)
