@@ -172,7 +172,6 @@ WIDE = {  # functions with more positional parameters, and why
     "Run.__init__": RECORD,
     "succeed": FAST,
     "record_success": FAST,
-    "retry_fast": FAST,
     "_count_recovery": FAST,
     "_full_call": FAST,
     "plan_known": FAST,

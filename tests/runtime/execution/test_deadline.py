@@ -47,7 +47,7 @@ async def test_an_attempt_that_an_interrupt_has_left_in_its_queue_disturbs_no_de
     over = step(asyncio.sleep(0, "a value"), [None])
     for _ in over:
         pass
-    queue.live[over] = [0.0, None, 1, rt._engine.toolbox.tools["search"]]
+    queue.live[over] = (0.0, None, 1)
     with pytest.raises(ToolTimeout) as late:
         await search()
     assert late.value.outcome.duration == pytest.approx(2)

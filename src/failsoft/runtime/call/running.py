@@ -83,12 +83,12 @@ def _find(rt: RunningServices) -> Iterator[_Found]:
         yield _of_call(call)
     retrying = dict(rt.in_flight.retrying)
     for deadlines in rt.loops():
-        for started, _, who, tool in deadlines.suspended():
+        for started, _, who in deadlines.suspended():
             if isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
                     yield _of_retry(who, *found, waits_for="tool")
             elif isinstance(who, list):
-                yield _of_light(who, tool, started)
+                yield _of_light(who, started)
             elif not isinstance(who, Call):
                 yield _of_handle(who)
             elif who not in calls:
@@ -102,8 +102,9 @@ def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int,
     return _Found((tool.id, name), tool, name, None, None, began, attempt, waits_for)
 
 
-def _of_light(light: LightAttempt, tool: Any, started: float) -> _Found:
-    name, outer = _name(tool, light[1]), light[6]
+def _of_light(light: LightAttempt, started: float) -> _Found:
+    _, id, _, (_, tool), _, _, outer = light[:7]
+    name = _name(tool, id)
     parent_id = None if outer is None else name_of(outer)
     return _Found((tool.id, name), tool, name, None, None, started, 1, "tool", parent_id)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from asyncio import _get_running_loop as get_running_loop
 from asyncio import current_task
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -34,7 +35,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from failsoft.runtime.execution.stepping import ENDS, OVER, Stepper, cancel, has_ended, log_end, outlive, run_abandoned
 from failsoft.runtime.scope import step_out
 
-Suspended = list[Any]  # an attempt: its start, its caller's task, its owner (a Call, a Handle, an id), its tool
+Suspended = tuple[float, "asyncio.Task[Any]", Any]  # an attempt: its start, its caller's task, its owner
 QUEUES = 64  # queues of one loop, above which empty ones are dropped
 PATIENCE = 20  # rounds of the loop: cancelling tasks that wait for each other takes a few
 CANCELS: dict[asyncio.Task[Any], int] = {}  # cancellations by deadlines of any runtime that were not taken back yet
@@ -175,7 +176,7 @@ class Queue:
         waits = False
         delay: float | None = None
         ended: list[Stepper] = []
-        for stepper, (started, task, _, _) in self.live.items():
+        for stepper, (started, task, _) in self.live.items():
             if has_ended(stepper, task):
                 ended.append(stepper)
                 continue
@@ -268,7 +269,7 @@ def finish(
         task = current_task(queue.loop)
     if task is None or queue is None:
         queue, task = place(timed, timeout)
-    queue.live[stepper] = [started, task, owner, timed]
+    queue.live[stepper] = (started, task, owner)
     if not queue.armed:
         queue.arm(started + timeout - queue.deadlines.now())
     if task.cancelling():
@@ -280,7 +281,7 @@ def finish_in(
     queue: Queue, task: asyncio.Task[Any], stepper: Stepper, waiting: Any, timed: Timed, started: float, owner: Any
 ) -> Awaitable[None]:
     """``finish`` in a queue that holds no other attempt."""
-    queue.live[stepper] = [started, task, owner, timed]
+    queue.live[stepper] = (started, task, owner)
     queue.arm(queue.remaining(started, queue.deadlines.now()))
     if task.cancelling():
         queue.deadlines.before[stepper] = task.cancelling()
@@ -294,8 +295,8 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         while True:
             try:
                 yield waiting
-            except BaseException as error:
-                thrown = error
+            except BaseException:
+                thrown = sys.exception()  # without a name of its own: every call in flight keeps this frame
             if thrown is None:
                 for waiting in stepper:  # noqa: B007, PLR1704 - one step, without a StopIteration
                     break
@@ -312,10 +313,10 @@ def _finish(stepper: Stepper, waiting: Any, timed: Timed, queue: Queue) -> Gener
         queue.take_back(stepper)
         del queue.live[stepper]
         raise
-    late = queue.hits and queue.take_back(stepper)
-    del queue.live[stepper]
-    if late:
+    if queue.hits and queue.take_back(stepper):
+        del queue.live[stepper]
         raise Expired(late=True)  # the task that the tool waited for has swallowed the cancellation
+    del queue.live[stepper]
 
 
 _FINISH = _finish.__code__
@@ -333,7 +334,7 @@ def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], 
             queue.disarm()
             queue.arm(0.0)
         queue.deadlines.before[stepper] = -1  # the call around it has ended, even if its cancellation was swallowed
-        placed[1] = new_task
+        queue.live[stepper] = (placed[0], new_task, placed[2])
 
 
 def _wake(task: asyncio.Task[Any]) -> None:

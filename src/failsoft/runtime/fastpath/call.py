@@ -10,7 +10,7 @@ from failsoft.core.model.outcome import Outcome, succeed
 from failsoft.observe.events import CALL_SUCCEEDED
 from failsoft.runtime.call.attempt_blocking import run_function
 from failsoft.runtime.call.attempt_on_loop import run_coroutine
-from failsoft.runtime.call.first_attempt import misfit_result, value_result
+from failsoft.runtime.call.first_attempt import misfit_result
 from failsoft.runtime.call.model import Invoke
 from failsoft.runtime.call.returned_value import is_success
 from failsoft.runtime.call.tool_body import run_body, start_async
@@ -18,8 +18,8 @@ from failsoft.runtime.call.tracebacks import was_entered, without_frames
 from failsoft.runtime.execution.deadline import finish
 from failsoft.runtime.execution.stepping import step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.fastpath.success import end_call, end_inner_attempt
-from failsoft.runtime.scope import SCOPE, call_of, made_call_of, report_inner_write, reset_variable
+from failsoft.runtime.fastpath.success import check_value, end_call, end_inner_attempt
+from failsoft.runtime.scope import SCOPE, call_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
@@ -58,8 +58,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                 except ValueError:  # an abandoned tool runs on in another context
                     reset_variable(SCOPE, token)
         except Exception as error:
-            entered, made = running is not None, made_call_of(box) if outer is None else call_of(box)
-            rest = retry_fast(rt, tool, (), kwargs, id, ticket, error, started, entered, made)
+            rest = retry_fast(rt, box, ticket, error, entered=running is not None)
         except BaseException as error:
             report_inner_write(box, tool)
             rt.runner.on_caller_cancelled(call_of(box), error)
@@ -79,8 +78,7 @@ def make_fast_call(rt: FastServices, tool: Tool) -> FastCall:
                     if id >= trace.due:
                         trace.drain_if_many(id)
                 return succeed(id, tool_id, value, 1, taken, label)
-            call = call_of(box)
-            rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
+            rest = check_value(rt, box, ticket, ended)
         # Outside of ``except``: the first error must not become the context of later ones.
         return without_frames(await rest)
 

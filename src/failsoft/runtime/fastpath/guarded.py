@@ -21,8 +21,8 @@ from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish
 from failsoft.runtime.execution.stepping import step
 from failsoft.runtime.fastpath.retry import retry_fast
-from failsoft.runtime.fastpath.success import end_inner_attempt
-from failsoft.runtime.scope import ASKED, SCOPE, call_of, made_call_of, report_inner_write, reset_variable
+from failsoft.runtime.fastpath.success import check_value, end_inner_attempt
+from failsoft.runtime.scope import ASKED, SCOPE, call_of, report_inner_write, reset_variable
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -77,8 +77,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                 except ValueError:  # an abandoned tool runs on in another context
                     reset_variable(SCOPE, token)
         except Exception as error:
-            entered, made = stepper is not None, made_call_of(box) if outer is None else call_of(box)
-            rest = retry_fast(rt, tool, args, kwargs, id, ticket, error, started, entered, made)
+            rest = retry_fast(rt, box, ticket, error, entered=stepper is not None)
         except BaseException as error:
             report_inner_write(box, tool)
             rt.runner.on_caller_cancelled(call_of(box), error)
@@ -98,8 +97,7 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
                     if id >= trace.due:
                         trace.drain_if_many(id)
                 return value
-            call = call_of(box)
-            rest = rt.runner.drive(call, value_result(rt, call, started, ended, value), ticket)
+            rest = check_value(rt, box, ticket, ended)
         # Outside of ``except``: the first error must not become the context of later ones.
         return (await rest).unwrap()
 

@@ -36,7 +36,7 @@ from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Progress
 from failsoft.runtime.execution.deadline import finish
 from failsoft.runtime.execution.stepping import step
-from failsoft.runtime.scope import SCOPE, made_call_of, reset_variable
+from failsoft.runtime.scope import SCOPE, call_of, made_call_of, reset_variable
 from failsoft.runtime.tools.known_errors import KnownError, look_up
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ _NO_ATTEMPT: LightAttempt = []  # shared: while a retry waits, there is no attem
 
 
 async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
-    rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, ticket: Ticket,
-    error: Exception, began: float, entered: bool, call: Call | None = None,
-) -> Outcome[Any]:  # fmt: skip
+    rt: FastServices, light: LightAttempt, ticket: Ticket, error: Exception, *, entered: bool
+) -> Outcome[Any]:
     """Run a call whose first attempt has just failed to its outcome, by fast retries as long as its errors are known.
 
-    Unless ``entered``, the arguments may not have fitted. ``call`` is given if inner calls were made: then the pipeline
-    takes over.
+    Unless ``entered``, the arguments may not have fitted. If inner calls were made, the pipeline takes over.
     """
+    _, id, began, (_, tool), args, kwargs, outer = light[:7]
+    call = made_call_of(light) if outer is None else call_of(light)
     plain = entered and call is None and not is_logged(INFO)  # only the pipeline writes log lines
     known = look_up(tool, error) if plain else None
     now, wall, random, record = (
@@ -77,7 +77,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
     met: list[KnownError] = []
     families: tuple[Family, ...] = ()
     first: AttemptResult | None = None
-    key, site, retrying = (tool.id, id), (rt.runner, tool), rt.in_flight.retrying
+    key, site, retrying = (tool.id, id), light[3], rt.in_flight.retrying
     while known is not None:
         family = known.family
         new = None if family in families else family

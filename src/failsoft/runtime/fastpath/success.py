@@ -7,15 +7,21 @@ of one tool is counted at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.call.first_attempt import value_result
 from failsoft.runtime.call.model import UNNOTICED
-from failsoft.runtime.scope import name_of, report_inner_write
+from failsoft.runtime.scope import call_of, name_of, report_inner_write
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from failsoft.core.model.outcome import Outcome
+    from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.observe.recorder import Recorder
     from failsoft.runtime.call.model import Call
+    from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.scope import LightAttempt
     from failsoft.runtime.tools.tool import Tool
 
@@ -33,6 +39,14 @@ def record_success(
         trace.drain()
         return True
     return False
+
+
+def check_value(
+    rt: FastServices, light: LightAttempt, ticket: Ticket, ended: float
+) -> Coroutine[Any, Any, Outcome[Any]]:
+    """Let the pipeline continue after a fast attempt whose value came too late or must be checked."""
+    call = call_of(light)
+    return rt.runner.drive(call, value_result(rt, call, light[2], ended, light[0]), ticket)
 
 
 def end_inner_attempt(trace: Recorder, tool: Tool, box: LightAttempt, ended: float) -> None:
