@@ -1,6 +1,6 @@
-"""``make bench-guard``: compare the happy path's instructions per call with the baseline.
+"""``make bench-guard``: compare the fast path's instructions per call with the baseline.
 
-The figure is a ratio to a bare call. More than ``ROOM`` above ``baseline.json`` fails. ``--update`` rewrites the
+The figure is a ratio to a bare call; for a refused call, to raising and catching. More than ``ROOM`` above ``baseline.json`` fails. ``--update`` rewrites the
 baseline: commit it with the reason.
 """
 
@@ -18,6 +18,7 @@ WATCHED = {  # module -> peers to count; the first is the reference
     "bench.s1_async": ["bare", "failsoft guarded", "failsoft rt.call"],
     "bench.s1b_suspending": ["bare", "failsoft guarded"],
     "bench.s2_sync": ["bare", "failsoft guarded"],
+    "bench.s4_refused": ["raise and catch", "failsoft guarded", "failsoft rt.call, a value"],
     "bench.s6_turn": ["graph: by hand, unguarded", "graph: failsoft turn"],
 }
 

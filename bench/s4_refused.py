@@ -17,6 +17,7 @@ from bench.harness import Peer, Plan, Table, add_instructions, compare, fresh, m
 
 LONG = 600  # seconds for which circuits stay open
 MANY = 1_000_000
+COUNTS = (1024, 9216)  # whole batches; many, because another thread logs the failures before them at the same time
 
 
 class Down(Exception):

@@ -38,7 +38,6 @@ from failsoft.runtime.assembly import (
     turn_options,
 )
 from failsoft.runtime.call import build as calling
-from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.allowance import allow_calls
 from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.model import Phraser
@@ -47,6 +46,7 @@ from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
+from failsoft.runtime.fastpath.refusal import refuse_from_cache
 from failsoft.runtime.instruments import add_instruments
 from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import make_tool, register, set_enabled

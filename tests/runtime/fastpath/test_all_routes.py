@@ -446,6 +446,7 @@ COPIES = {  # modules with an attempt or a record written out for speed -> the r
     "guarded.py": ("guarded function", "guarded function that blocks"),
     "call.py": ("call by name",),
     "retry.py": ("guarded function", "call by name"),
+    "refusal.py": ("guarded function", "guarded function that blocks", "call by name"),
     "scheduler.py": ("turn.call", "run_plan"),
 }
 

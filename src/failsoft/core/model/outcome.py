@@ -306,6 +306,23 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     return made
 
 
+def refuse_alike(id: int, shared: Outcome[T]) -> Outcome[T]:
+    """Make the outcome of another call that is refused for the same reason. It costs less than ``Outcome(...)``."""
+    made: Outcome[T] = _new(Outcome)
+    made._id = id
+    made.tool = shared.tool
+    made.status = shared.status
+    made.fault = shared.fault
+    made.decision = shared.decision
+    made._label = shared._label
+    made._explanation = shared._explanation
+    made.value = made.via = made.missing = made.partial = made.root = made.told = made.recorded = None
+    made.attempts = 0
+    made.duration = 0.0
+    made.escalated = False
+    return made
+
+
 class CallFailed(FailsoftError):
     """A guarded call did not succeed. ``outcome`` has the details; ``__cause__`` is the tool's own exception."""
 

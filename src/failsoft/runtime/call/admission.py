@@ -214,25 +214,6 @@ def rate_fields(health: ToolHealth) -> dict[str, Any]:
     return {"failure_rate": round(failure_rate(recent) or 0.0, 3), "window_calls": len(recent)}
 
 
-def refuse_from_cache(rt: RefusalServices, tool: Tool, cached: CachedRefusal) -> Outcome[Any] | None:
-    """Refuse a call of an open circuit with a fault that all callers share; None if the circuit may admit a call."""
-    now, trace = rt.time.now(), rt.log.trace
-    shared, until = cached
-    if now >= until:
-        renewed = renew_refusal(rt, tool, now)
-        if renewed is None:
-            return None
-        shared, _ = renewed
-    outcome: Outcome[Any] = Outcome(
-        trace.number(), tool.id, "failed", fault=shared.fault, decision=shared.decision, label=tool.label,
-        explanation=rt.texts.explain,
-    )  # fmt: skip
-    trace.record((events.CALL_REFUSED, now, tool.id, outcome.id, None, events.REFUSED, outcome))
-    if len(trace.pending) > trace.limit:
-        trace.drain()
-    return outcome
-
-
 def renew_refusal(rt: RefusalServices, tool: Tool, now: float) -> CachedRefusal | None:
     """Renew the refusal that callers of an open circuit share; None if the circuit is no longer open."""
     with rt.toolbox.lock:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.classify.returned import PLAIN_TYPES, is_plain
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
-from failsoft.runtime.call.admission import refuse_from_cache
 from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish
 from failsoft.runtime.execution.stepping import step
+from failsoft.runtime.fastpath.refusal import refuse_from_cache
 from failsoft.runtime.fastpath.retry import retry_fast
 from failsoft.runtime.fastpath.success import check_value, end_inner_attempt
 from failsoft.runtime.scope import ASKED, SCOPE, call_of, report_inner_write, reset_variable
