@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from failsoft import classify
+from failsoft.core.classify.contradictions import doubts_text, says_done_elsewhere
+from failsoft.core.classify.tables.acted import _LANGUAGES, ELSEWHERE_HINTS
 
 
 class Answered(Exception):
@@ -33,3 +36,11 @@ def test_other_statuses_in_the_body_do_not_contradict_a_refusal(state: str) -> N
 @pytest.mark.parametrize(("status", "source"), [(507, "disputed"), (522, "disputed"), (503, "remote"), (521, "remote")])
 def test_a_status_that_can_come_after_the_request_was_sent_on_is_not_believed(status: int, source: str) -> None:
     assert classify(Answered(status, {})).source == source
+
+
+def test_a_pattern_of_another_language_needs_one_of_the_hints() -> None:
+    words = [word for *_, but in _LANGUAGES for word in re.findall(r"\w{2,}", but.replace(r"\b", " "))]
+    assert [word for word in words if word.isascii() and word not in ELSEWHERE_HINTS] == []
+    assert says_done_elsewhere("abgebucht, aber der beleg fehlt")
+    assert doubts_text("abgebucht, aber der beleg fehlt", "refused")
+    assert doubts_text("pagamento effettuato, però 401", "refused")

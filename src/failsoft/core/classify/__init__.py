@@ -32,7 +32,7 @@ from failsoft.core.classify.evidence_source import find_source
 from failsoft.core.classify.kinds import KINDS
 from failsoft.core.classify.lookup import CODE, UNKNOWN, KindMatch, by_code, facts_of
 from failsoft.core.classify.overrides import AnyOverride, apply_overrides
-from failsoft.core.classify.retry_after import find_delay
+from failsoft.core.classify.retry_after import find_delay, find_spoken_delay
 from failsoft.core.classify.returned import ReturnedFailure
 from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
@@ -135,11 +135,12 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
         if isinstance(subject, BaseException):
             fault = _classify_error(subject, now, {})
             group = isinstance(subject, BaseExceptionGroup)
-            return fault._replace(message=sanitise(fault.message) if group else _message(fault.message))
+            message = sanitise(fault.message) if group else _message(fault.message)
+            return fault if message == fault.message else fault._replace(message=message)
         text = _text(subject)
         verdict = judge_text(text)
         transient = KINDS[verdict.kind].classification == "transient"
-        delay = find_delay({}, (), text[:LENGTH], now=now) if transient else None
+        delay = find_spoken_delay(text[:LENGTH]) if transient else None
         fault = _fault(verdict, _message(text), (delay, "words"), None)
         if _claims_nothing(fault) and doubts_text(text, verdict.kind):
             return fault._replace(source="disputed")
@@ -225,7 +226,7 @@ def _delay(finding: Finding, now: float | None) -> _Hint:
             if delay is not None:
                 return delay, "remote"
     texts = [*finding.texts, *[text for evidence in finding.evidence for text in evidence.texts]]
-    return find_delay({}, (), "\n".join(dict.fromkeys([text[:LENGTH] for text in texts])), now=now), "words"
+    return find_spoken_delay("\n".join(dict.fromkeys([text[:LENGTH] for text in texts]))), "words"
 
 
 def _message(text: str) -> str:

@@ -91,6 +91,8 @@ def find_doubt(error: BaseException, finding: Finding, text_of: TextOf) -> bool:
 
 def _handled(error: BaseException) -> list[BaseException] | None:
     """Return the exceptions that were only being handled, at any depth; None if there are too many to read."""
+    if error.__cause__ is None and error.__context__ is None and not isinstance(error, BaseExceptionGroup):
+        return []
     found: list[BaseException] = []
     links: list[tuple[BaseException, bool]] = [(error, False)]
     seen: dict[int, BaseException] = {}
@@ -132,7 +134,8 @@ def _walk(start: BaseException, text_of: TextOf, finding: Finding) -> None:
         links += evidence.inner
         finding.evidence.append(evidence)
         finding.texts.append(text_of(link))
-    finding.cut |= any(id(link) not in seen for link in links)
+    if links:
+        finding.cut |= any(id(link) not in seen for link in links)
 
 
 def _weigh(finding: Finding, first: int) -> None:

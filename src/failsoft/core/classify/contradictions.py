@@ -67,7 +67,6 @@ _WORDS: Final = re.compile(r"[a-z]+")
 _STATEMENT: Final = re.compile(
     r"\bdetails = \"([^\n]{1,2000})\"|^\d{3}, message=(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
 )
-_STATEMENT_HINTS: Final = ('details = "', ", message=")
 _UNKNOWN: Final = ("grpc", "UNKNOWN")  # the server's program has raised something, whatever its words say
 # Raised while connecting, but also while an answer is read
 _PERHAPS_CONNECTED: Final = frozenset({"requests.SSLError", "urllib3.SSLError"})
@@ -83,7 +82,7 @@ def is_doubted(kind: str, links: list[tuple[Evidence, str]]) -> bool:
     for evidence, _ in links:
         if evidence.status in PERHAPS_SENT or evidence.done or evidence.facts.in_part:
             return True
-        if _UNKNOWN in evidence.codes or _says_success(evidence.codes):
+        if evidence.codes and (_UNKNOWN in evidence.codes or _says_success(evidence.codes)):
             return True
         for found, sent in _structured(evidence):
             unsent = connecting and found in UNSENT
@@ -128,7 +127,13 @@ def doubts_text(text: str, kind: str) -> bool:
     phrase = find_phrase(reading.bare, OPEN, firm=True)
     if phrase is not None and not reading.connecting and not (phrase.kind in UNSENT and kind in _SAME_WORDS):
         return True
-    return says_done(reading.bare) or says_done_elsewhere(reading.full) or _leaves_open(reading.full)
+    words = _WORDS.findall(reading.full)
+    return (
+        (not HINTS.isdisjoint(words) and says_done(reading.bare))
+        or (not (ELSEWHERE_HINTS.isdisjoint(words) and reading.full.isascii()) and says_done_elsewhere(reading.full))
+        or _is_flagged(reading.full)
+        or (not UNSURE_HINTS.isdisjoint(words) and compiled(UNSURE).search(reading.full) is not None)
+    )
 
 
 def doubts_itself(error: BaseException, kind: str) -> bool:
@@ -151,18 +156,16 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
 
 def _stated(text: str) -> Iterator[str]:
     """Yield the words of the server that a client's text quotes."""
-    if not any(hint in text for hint in _STATEMENT_HINTS):
+    if 'details = "' not in text and ", message=" not in text:
         return
     found = _STATEMENT.search(text, 0, LENGTH)
     if found is not None and found.lastindex is not None:
         yield found[found.lastindex]
 
 
-def _leaves_open(words: str) -> bool:
-    """True if the words contain a flag for something done, or say that this is not known."""
-    if ("true" in words or "yes" in words) and compiled(FLAGGED).search(words):
-        return True
-    return not UNSURE_HINTS.isdisjoint(_WORDS.findall(words)) and compiled(UNSURE).search(words) is not None
+def _is_flagged(words: str) -> bool:
+    """True if the words contain a flag for something done."""
+    return ("true" in words or "yes" in words) and compiled(FLAGGED).search(words) is not None
 
 
 def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
@@ -171,8 +174,6 @@ def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
 
 def says_done(words: str) -> bool:
     """True if the words say that something was done before the error."""
-    if HINTS.isdisjoint(_WORDS.findall(words)):
-        return False
     first = compiled(ACTED_FIRST).match(words)
     if first is not None and compiled(UNDONE).search(first[0]) is None:
         return True
@@ -182,8 +183,6 @@ def says_done(words: str) -> bool:
 def says_done_elsewhere(words: str) -> bool:
     """Like ``says_done``, for languages other than English."""
     words = words[:MOST_WORDS]
-    if words.isascii() and ELSEWHERE_HINTS.isdisjoint(_WORDS.findall(words)):
-        return False
     return any(
         compiled(denied).search(words, max(0, found.start() - BEFORE), found.end()) is None
         for acted, denied in ELSEWHERE

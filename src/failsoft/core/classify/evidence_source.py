@@ -37,17 +37,17 @@ _REPLIES: Final = frozenset(
         "redis.TryAgainError redis.NoPermissionError redis.OutOfMemoryError redis.ClusterCrossSlotError redis.NoScriptError"
     ).split()
 )
-_ERRNOS: Final = frozenset({"errno", "winsock"})
 _NOT_ONLY_NAMES: Final = "ENODATA"  # of a name server, but also of a file's attributes
 # "Connection timed out" may also mean that an established connection got no answer
 _TIMEOUTS: Final = frozenset({"connect_timeout", "lookup_timeout"})
 _WORDS: Final = frozenset({"phrase", "unknown", "says of itself"})
+_VAGUE: Final = _WORDS | {"errno", "winsock"}
 
 
 def find_source(verdict: KindMatch) -> Source:
     """Return the source of a match, from its rule and kind."""
     evidence, _, detail = verdict.rule.partition(": ")
-    unsure = evidence in _WORDS | _ERRNOS and (verdict.kind in _TIMEOUTS or detail == _NOT_ONLY_NAMES)
+    unsure = evidence in _VAGUE and (verdict.kind in _TIMEOUTS or detail == _NOT_ONLY_NAMES)
     if verdict.kind in UNCONNECTED and not unsure:
         return "remote"
     if verdict.rule in _REPLIES:

@@ -87,6 +87,12 @@ def _stated(
         yield _spoken(text)
 
 
+def find_spoken_delay(text: str) -> float | None:
+    """Return the seconds until a retry can help, if words say so."""
+    delay = _spoken(text) if text else None
+    return None if delay is None else min(delay, LONGEST)
+
+
 @cached
 def _spoken(text: str) -> float | None:
     """Read a delay from words: "try again in 20s"."""

@@ -163,11 +163,13 @@ def _is_long(argument: object) -> bool:
     todo, parts = [argument], 0
     while todo:
         one = todo.pop()
+        if one is None:
+            continue
         if isinstance(one, str | bytes | bytearray):
             if len(one) > LIMIT:
                 return True
             continue
-        inside = _parts_of(one)
+        inside = None if type(one) is int else _parts_of(one)
         parts += _weigh(one) if inside is None else len(inside)
         if parts > _MOST_PARTS:
             return True
@@ -259,10 +261,11 @@ def _is_suspect(text: str) -> bool:
 
 
 def _mask(text: str) -> str:
-    spans = _find_secrets(text)
+    hinted = _is_hinted(text.lower())
+    spans = _find_secrets(text, hinted=hinted)
     if "\\" in text or "%" in text or "&" in text:
         spans += _find_escaped(text)
-    if _is_hinted(text.lower()):
+    if hinted:
         spans += find_near_topics(text, spans)
     parts: list[str] = []
     done = 0
@@ -280,13 +283,13 @@ def _find_escaped(text: str) -> list[tuple[int, int]]:
     plain = unescape(text)
     if plain is None:
         return []
-    return [(plain.places[start], plain.places[end]) for start, end in _find_secrets(plain.text)]
+    found = _find_secrets(plain.text, hinted=_is_hinted(plain.text.lower()))
+    return [(plain.places[start], plain.places[end]) for start, end in found]
 
 
-def _find_secrets(text: str) -> list[tuple[int, int]]:
+def _find_secrets(text: str, *, hinted: bool) -> list[tuple[int, int]]:
     """Return the spans of secrets in the text, unordered; some may overlap or occur twice."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
-    hinted = _is_hinted(low)
     found = _SHAPES.find(low, hinted=hinted)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]

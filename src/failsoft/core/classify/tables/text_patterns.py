@@ -38,7 +38,7 @@ TEXT_PATTERNS: tuple[TextPattern, ...] = (
     ),
     TextPattern("spawn", r"\bspawn(?:Sync)? \S{1,80} (ENOENT)\b", "program", "Node.js child_process"),
     TextPattern("[ssl: ", r"\[SSL: ([A-Z0-9_]{4,60})\]", "provider", "Python ssl"),
-    TextPattern("errno", r"\[Errno (-?\d{1,3})\]|\berrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
+    TextPattern("errno", r"\[Errno (-?\d{1,3})\]|e(?<=\be)rrno[ :=]{1,2}(-?\d{1,3})\b", "errno_number", "Python"),
     TextPattern(
         "error(",
         r"\b(?:OS|IO|Connection\w*|BrokenPipe|BlockingIO|Timeout|Permission|File\w+|gai)[Ee]rror\((-?\d{1,3}), ['\"]",
@@ -70,7 +70,7 @@ TEXT_PATTERNS: tuple[TextPattern, ...] = (
     *(
         TextPattern(
             word,
-            rf"(?i:\b{word}\W{{1,3}})({_STATUS}|{_TITLED}(?=[:,;]|\W?$))(?![\w-]| [A-Z])",
+            rf"[{word[0]}{word[0].upper()}](?<=\b.)(?i:{word[1:]}\W{{1,3}})({_STATUS}|{_TITLED}(?=[:,;]|\W?$))(?![\w-]| [A-Z])",
             "grpc",
             "a code in running text",
         )
