@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import failsoft
+from failsoft.core.classify.tables.acted import ELSEWHERE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -91,6 +92,10 @@ def _nothing() -> Iterator[tuple[str, int]]:
     return iter(())
 
 
+def _elsewhere() -> Iterable[tuple[str, int]]:
+    return [(pattern, 0) for row in ELSEWHERE for pattern in row]
+
+
 # where a pattern is put together at run time -> what it may be
 MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.classify.phrase_match._Row.fits": _phrases,
@@ -99,6 +104,7 @@ MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.redact.secret_formats.Format.find": _formats,
     "failsoft.core.redact.secret_formats.compiled": _nothing,  # what it is called with is found where it is called
     "failsoft.core.classify.cache.compiled": _nothing,
+    "failsoft.core.classify.contradictions.says_done_elsewhere": _elsewhere,
     "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own patterns are not checked for their cost
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
     "failsoft.core.model.failed_if._read_text": _nothing,

@@ -254,8 +254,8 @@ PROTECTIONS: dict[int, Protection] = {
     40: Protection(
         "a time that was only read in words holds back one thread",
         "core/classify/__init__.py",
-        """for text in texts])), now=now), "words\"""",
-        """for text in texts])), now=now), "remote\"""",
+        """for text in texts]))), "words\"""",
+        """for text in texts]))), "remote\"""",
     ),
     41: Protection(
         "a turn ends although no thread can be had",
