@@ -174,7 +174,7 @@ def _is_part(call: Any) -> bool:
 def _unknown_part(call: Any) -> Other | None:
     """Find a part or block of an unknown kind: a key, not known here, that holds an object."""
     if not isinstance(call, Mapping) or isinstance(call.get("tool") or call.get("name"), str):
-        return None  # with a name beside the object, it is a call in nobody's form
+        return None  # a name beside the object: no provider writes calls like that
     for key, value in call.items():
         if key not in _PARTS and isinstance(value, Mapping):
             return Other(str(key), get(value, "id"), call)

@@ -37,7 +37,7 @@ GIVEN_BACK = re.compile(
     re.IGNORECASE,
 )
 
-# What is made when somebody asks for it: "Gets an access token".
+# Objects that a request creates: "Gets an access token" makes one.
 A_NEW_ONE = re.compile(r"^\w+ (?:an? (?:\w+ ){0,2}(?:otp|token|passcode|nonce)|a new \w+|a fresh \w+)\b", re.IGNORECASE)
 
 # A read that puts something before a person's eyes.
