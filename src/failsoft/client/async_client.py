@@ -6,12 +6,16 @@ with its problem document; one that it did not answer raises ``DaemonUnavailable
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from failsoft.client import answers, requests
 from failsoft.client.connection import Request, find_token, http_options, read_address, read_timeout, send_async
-from failsoft.client.event_stream import EventMessages, stream_headers
+from failsoft.client.deadlines import limit_async_requests, within
+from failsoft.client.event_stream import EventMessages, stream_arguments
 from failsoft.client.requests import Advice, Circuit, EscalationState, Status, Verdict
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ class AsyncClient:
         self.address = read_address(url, "AsyncClient")
         self._timeout = read_timeout(timeout)
         options = http_options(self.address, find_token(token), self._timeout)
-        self._http = httpx.AsyncClient(**options, transport=transport)
+        self._http = limit_async_requests(httpx.AsyncClient(**options, transport=transport))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -61,19 +65,21 @@ class AsyncClient:
         """
         request = requests.get("events", **filters)
         messages = EventMessages(self.address.host)
-        with messages.errors():
-            async with self._http.stream(
-                "GET",
-                request.path,
-                params=dict(request.query or {}),
-                headers=stream_headers(after),
-                timeout=self._timeout,
-            ) as answer:
-                if answer.status_code != 200:
-                    messages.refuse(answer.status_code, await answer.aread())
-                async for line in answer.aiter_lines():
-                    for event in messages.feed(line):
-                        yield event
+        async with AsyncExitStack() as stack:
+            stack.enter_context(messages.errors())
+            stream = self._http.stream(**stream_arguments(request, after, self._timeout))
+            with within(time.monotonic() + self._timeout):
+                async with asyncio.timeout(self._timeout):
+                    answer = await stack.enter_async_context(stream)
+            if answer.status_code != 200:
+                refusal = messages.refusal(self._timeout)
+                async with asyncio.timeout(self._timeout):
+                    async for part in answer.aiter_raw():
+                        refusal.add(part)
+                messages.refuse(answer.status_code, refusal.read())
+            async for part in answer.aiter_raw():
+                for event in messages.feed(part):
+                    yield event
         messages.end()
 
     async def decide(self, report: ErrorReport) -> Decision:

@@ -7,15 +7,17 @@ the daemon refuses raises ``DaemonError`` with its problem document; one that it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from failsoft.client import requests
 from failsoft.client.async_client import AsyncClient
 from failsoft.client.connection import Request, find_token, http_options, read_address, read_timeout, send
-from failsoft.client.deadlines import limit_requests
-from failsoft.client.event_stream import EventMessages, stream_headers
+from failsoft.client.deadlines import limit_requests, within
+from failsoft.client.event_stream import EventMessages, stream_arguments
 
 if TYPE_CHECKING:
     import httpx
@@ -80,20 +82,18 @@ class Client:
         """
         request = requests.get("events", **filters)
         messages = EventMessages(self.address.host)
-        with (
-            messages.errors(),
-            self._http.stream(
-                "GET",
-                request.path,
-                params=dict(request.query or {}),
-                headers=stream_headers(after),
-                timeout=self._timeout,
-            ) as answer,
-        ):
+        with ExitStack() as stack:
+            stack.enter_context(messages.errors())
+            stream = self._http.stream(**stream_arguments(request, after, self._timeout))
+            with within(time.monotonic() + self._timeout):
+                answer = stack.enter_context(stream)
             if answer.status_code != 200:
-                messages.refuse(answer.status_code, answer.read())
-            for line in answer.iter_lines():
-                yield from messages.feed(line)
+                refusal = messages.refusal(self._timeout)
+                for part in answer.iter_raw():
+                    refusal.add(part)
+                messages.refuse(answer.status_code, refusal.read())
+            for part in answer.iter_raw():
+                yield from messages.feed(part)
         messages.end()
 
     decide = _blocking(AsyncClient.decide)

@@ -5,8 +5,9 @@ Rules
 - The token travels in a header only. It is given, or read from the variable FAILSOFT_TOKEN, or from the file that
   FAILSOFT_TOKEN_FILE names.
 - Redirects are not followed: the token would go along. Proxies of the environment are not used.
-- A whole request has one deadline: an answer that trickles in is given up as well. Answers are limited in size, and
-  are not decompressed.
+- A whole request has one deadline, however its answer comes (see ``deadlines``). Answers are limited in size, and are
+  not decompressed.
+- Cookies are not kept.
 - Error messages never contain the token.
 """
 
@@ -20,6 +21,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -153,6 +155,7 @@ def http_options(address: Address, token: str, timeout: float) -> dict[str, Any]
         "timeout": httpx.Timeout(timeout),
         "follow_redirects": False,
         "trust_env": False,
+        "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a daemon could set more with every answer
         "limits": httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0),
     }
 
@@ -170,22 +173,26 @@ def translate() -> Iterator[None]:
         raise DaemonUnavailable(sanitise(f"{type(error).__name__}: {error}")) from None
 
 
-class _Body:
+class Body:
     """The parts of an answer, limited in size and time."""
 
-    def __init__(self, timeout: float) -> None:
-        self._deadline = time.monotonic() + timeout
-        self._timeout = timeout
-        self._size = 0
-        self.parts: list[bytes] = []
+    def __init__(self, deadline: float, largest: int = LARGEST_ANSWER) -> None:
+        self._deadline = deadline
+        self._left = largest
+        self._parts: list[bytes] = []
 
     def add(self, part: bytes) -> None:
-        self.parts.append(part)
-        self._size += len(part)
+        """Add a part; raise if the answer takes too long, or is too large."""
+        self._parts.append(part)
+        self._left -= len(part)
         if time.monotonic() > self._deadline:
-            raise DaemonUnavailable(f"no whole answer within {self._timeout:g} s")
-        if self._size > LARGEST_ANSWER:
+            raise DaemonUnavailable("no whole answer in time")
+        if self._left < 0:
             raise DaemonError("the answer is too large")
+
+    def read(self) -> bytes:
+        """Return the whole of it."""
+        return b"".join(self._parts)
 
 
 def _arguments(request: Request, timeout: float) -> dict[str, Any]:
@@ -204,22 +211,32 @@ def _arguments(request: Request, timeout: float) -> dict[str, Any]:
 
 def send(client: httpx.Client, request: Request, timeout: float) -> Any:
     """Send a request and return the JSON answer, all of it within ``timeout`` seconds."""
-    read = _Body(timeout)
-    with translate(), within(timeout), client.stream(**_arguments(request, timeout)) as answer:
-        for part in answer.iter_raw():
-            read.add(part)
-        return read_answer(answer.status_code, b"".join(read.parts))
+    return send_until(client, request, time.monotonic() + timeout)
+
+
+def send_until(client: httpx.Client, request: Request, deadline: float, largest: int = LARGEST_ANSWER) -> Any:
+    """``send`` with a deadline by the monotonic clock, and a limit to the size of the answer."""
+    body = Body(deadline, largest)
+    with translate(), within(deadline) as allowed:
+        timeout = max(0.0, deadline - time.monotonic())
+        with client.stream(**_arguments(request, timeout)) as answer:
+            allowed.begin_body()
+            for part in answer.iter_raw():
+                body.add(part)
+            return read_answer(answer.status_code, body.read())
 
 
 async def send_async(client: httpx.AsyncClient, request: Request, limit: float) -> Any:
     """``send`` for an event loop; ``limit`` is its timeout."""
-    read = _Body(limit)
-    with translate():
+    deadline = time.monotonic() + limit
+    body = Body(deadline)
+    with translate(), within(deadline) as allowed:
         try:
             async with asyncio.timeout(limit), client.stream(**_arguments(request, limit)) as answer:
+                allowed.begin_body()
                 async for part in answer.aiter_raw():
-                    read.add(part)
-                return read_answer(answer.status_code, b"".join(read.parts))
+                    body.add(part)
+                return read_answer(answer.status_code, body.read())
         except TimeoutError:
             raise DaemonUnavailable(f"no whole answer within {limit:g} s") from None
 

@@ -2,7 +2,7 @@
 
 Rules
 -----
-- The daemon has ``timeout`` (100 ms). If it is slow, cannot be reached, or gives an invalid answer, ``handle`` raises.
+- The daemon has ``timeout`` (100 ms) from the moment of the failure, whatever it sends. If it is slow, cannot be reached, or gives an invalid answer, ``handle`` raises.
   Then the runtime's built-in handler decides, and the event ``HandlerFailed`` says why.
 - After ``FAILURES`` failures in a row it is not asked for ``PAUSE``; then one call asks it again.
 - A decision that is impossible or unsafe by the report counts as a failure, and is not followed.
@@ -29,7 +29,7 @@ from failsoft.client.connection import (
     http_options,
     read_address,
     read_timeout,
-    send,
+    send_until,
 )
 from failsoft.client.deadlines import limit_requests
 from failsoft.core.model.json_values import plain
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 FAILURES = 3
 PAUSE = "10s"
+LARGEST_DECISION = 65_536  # bytes
 _THREADS = 8
 _LEASE = 5.0  # seconds after which a probe that never reported is given up
 _BREAKER = BreakerOptions(failure_threshold=FAILURES, timeout=PAUSE)
@@ -112,7 +113,7 @@ class RemoteHandler:
         return answer
 
     async def _ask(self, report: ErrorReport) -> Decision:
-        asked = self._submit(report)
+        asked = self._submit(report, time.monotonic() + self.timeout)
         try:
             answer = await asyncio.wait_for(asyncio.wrap_future(asked), self.timeout)
         except TimeoutError:
@@ -124,12 +125,13 @@ class RemoteHandler:
             raise DaemonError(f"{self.address.host} answered {decision.strategy}, which is impossible or unsafe here")
         return decision
 
-    def _submit(self, report: ErrorReport) -> Future[Any]:
-        return self._threads.submit(_post, self._client, report, self.timeout)
+    def _submit(self, report: ErrorReport, deadline: float) -> Future[Any]:
+        return self._threads.submit(_post, self._client, report, deadline)
 
 
-def _post(client: httpx.Client, report: ErrorReport, timeout: float) -> Any:
-    return send(client, Request("POST", "/v1/errors", {"report": plain(report.to_dict())}), timeout)
+def _post(client: httpx.Client, report: ErrorReport, deadline: float) -> Any:
+    asked = Request("POST", "/v1/errors", {"report": plain(report.to_dict())})
+    return send_until(client, asked, deadline, LARGEST_DECISION)
 
 
 def _read_decision(answer: object, host: str) -> Decision:
