@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -379,6 +380,32 @@ async def test_a_short_answer_is_written_at_once() -> None:
     transport = await ask(answers(begins((b"content-length", b"2")), part(b"ok")), GET % 1)
     assert transport.writes == 1
     assert transport.written.endswith(b"content-length: 2\r\n\r\nok")
+
+
+REASONS = {
+    b"GET http://b/ HTTP/1.1\r\nhost: c": "the address and the header Host name different hosts",
+    b"GET ftp://b/ HTTP/1.1\r\nhost: b": "the address is not of this protocol",
+    b"GET /a#b HTTP/1.1\r\nhost: b": "the address has a fragment",
+    b"POST / HTTP/1.0\r\ntransfer-encoding: chunked": "HTTP/1.0 has no Transfer-Encoding",
+    b"POST / HTTP/1.1\r\nhost: b\r\ncontent-length: 1\r\ntransfer-encoding: chunked": "Transfer-Encoding can't be present",
+    b"GET / HTTP/1.2\r\nhost: b": "Invalid HTTP version",
+    b"GET / HTTP/1.1\r\nhost: " + b"x" * LARGEST_HEAD: "the request is too large",
+}
+
+
+@pytest.mark.parametrize(("head", "reason"), REASONS.items(), ids=range(len(REASONS)))
+@real
+async def test_a_refusal_says_what_is_wrong(head: bytes, reason: str) -> None:
+    app = App()
+    protocol, transport = connecter(app)()
+    protocol.data_received(head + b"\r\n\r\n")
+    await turn_over()
+    answer, _, body = transport.written.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in answer
+    problem = json.loads(body)
+    assert (problem["status"], problem["type"]) == (400, "urn:failsoft:problem:bad-request")
+    assert reason in problem["detail"]
+    assert not app.seen
 
 
 @real

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.fakes import real
@@ -91,6 +92,23 @@ async def test_a_conversation_shows_its_offers_and_can_be_retried_and_cleared(op
         assert (await asked.post("/v1/threads/chat/1/retry", {"tool": "get_nothing"})).json()["status"] == "failed"
         assert (await asked.delete("/v1/threads/chat/1")).json() == {"cleared": "chat/1"}
         assert (await asked.get("/v1/threads/chat/1")).json()["offers"] == []
+
+
+@real
+async def test_a_retried_call_may_return_text_that_is_not_valid_unicode(open_daemon: Any) -> None:
+    returned = iter([ConnectionRefusedError("Connection refused"), "a\ud800b"])
+
+    async def fetch() -> str:
+        value = next(returned)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    async with open_daemon() as asked:
+        asked.daemon.rt.add(fetch, id="fetch", retry={"max_attempts": 1})
+        await asked.post("/v1/calls", {"tool": "fetch", "thread": "chat"})
+        answer = await asked.post("/v1/threads/chat/retry", {"tool": "fetch"})
+        assert json.loads(answer.text)["value"] == "a\ud800b"
 
 
 @real

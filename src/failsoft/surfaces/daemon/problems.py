@@ -54,10 +54,13 @@ class Problem(Exception):
         }  # fmt: skip
         return {**data, "errors": [*self.errors]} if self.errors else data
 
+    def encode(self) -> bytes:
+        """Return the body of the answer."""
+        return json.dumps(self.to_dict()).encode()
+
     def respond(self) -> Response:
         """Return the answer."""
-        body = json.dumps(self.to_dict()).encode()
-        return Response(body, self.status, {**self.headers, "cache-control": "no-store"}, MEDIA_TYPE)
+        return Response(self.encode(), self.status, {**self.headers, "cache-control": "no-store"}, MEDIA_TYPE)
 
 
 def find_nothing(what: str, id: str) -> Problem:

@@ -25,6 +25,7 @@ from httptools import HttpParserError, HttpRequestParser, parse_url
 from starlette.types import Scope
 
 from failsoft.surfaces.daemon.http_request import Header, HttpRequest
+from failsoft.surfaces.daemon.problems import MEDIA_TYPE, Problem
 
 if TYPE_CHECKING:
     from uvicorn import Config
@@ -34,16 +35,14 @@ HEAD_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 1_000
 MOST_PIPELINED: Final = 64  # requests of one connection that wait for their answers
 LARGEST_HEAD: Final = 32_768  # bytes
-TOO_LARGE: Final = b"The request is too large."
-NO_HTTP: Final = b"Invalid HTTP request received."
+TOO_LARGE: Final = "the request is too large"
+NO_HTTP: Final = "this is not HTTP"
 LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
 
 _END: Final = b"\r\n\r\n"
 _NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # a head with this never becomes complete
 _UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
-_REFUSAL: Final = (
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-)
+_REFUSAL: Final = b"HTTP/1.1 400 Bad Request\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
 
 
 class LimitedProtocol(asyncio.Protocol):
@@ -202,8 +201,8 @@ class LimitedProtocol(asyncio.Protocol):
         self._received += len(data)
         try:
             self.parser.feed_data(data)
-        except HttpParserError:
-            self._refuse(NO_HTTP)
+        except HttpParserError as error:
+            self._refuse(_reason(error))
         if not self._between and self._received > (LARGEST_HEAD if self._in_head else LARGEST_REQUEST):
             self._refuse(TOO_LARGE)
 
@@ -247,6 +246,8 @@ class LimitedProtocol(asyncio.Protocol):
         version = parser.get_http_version()
         if version not in ("1.0", "1.1"):
             raise HttpParserError("only HTTP/1.1 and HTTP/1.0 are spoken")
+        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self._headers):
+            raise HttpParserError("HTTP/1.0 has no Transfer-Encoding")
         if self._requests:
             self._check_pipelined()
         raw_path, query = _path_of(self._url, self._headers)
@@ -311,7 +312,7 @@ class LimitedProtocol(asyncio.Protocol):
         self._is_idle = self._between and not self._held
         self._close_after(self._idle_seconds if self._is_idle else HEAD_SECONDS)
 
-    def _refuse(self, reason: bytes) -> None:
+    def _refuse(self, reason: str) -> None:
         """Refuse the request that is being parsed, and read no more. Requests before it are answered first."""
         if self._refused:
             return
@@ -326,12 +327,21 @@ class LimitedProtocol(asyncio.Protocol):
         if before:
             before[-1].keep_alive = False
         else:
-            self.transport.write(_REFUSAL % (len(reason), reason))
+            body = Problem(400, reason).encode()
+            self.transport.write(_REFUSAL % (MEDIA_TYPE.encode(), len(body), body))
             self._close()
+
+
+def _reason(error: HttpParserError) -> str:
+    """Return what is wrong with a request: in our own words, else in those of the parser, which repeat nothing of it."""
+    own = error.__context__
+    return str(own if isinstance(own, HttpParserError) else error) or NO_HTTP
 
 
 def _path_of(url: bytes, headers: list[Header]) -> tuple[bytes, bytes]:
     """Return the path and the query of an address; raise if it names another host than the header Host."""
+    if b"#" in url:
+        raise HttpParserError("the address has a fragment")
     parsed = parse_url(url)
     path: bytes = parsed.path or b"/"
     if not url.startswith(b"/"):

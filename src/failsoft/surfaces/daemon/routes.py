@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from failsoft.core.model.json_values import plain
 from failsoft.surfaces.daemon.problems import Problem
 from failsoft.surfaces.daemon.tokens import Role
 
@@ -76,8 +78,15 @@ class JsonAnswer(Response):
     def __init__(self, content: Any, status_code: int = 200) -> None:
         self.status_code = status_code
         self.background = None
-        self.body = to_json(content, inf_nan_mode="null")
+        self.body = _encode(content)
         self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
+
+
+def _encode(content: Any) -> bytes:
+    try:
+        return to_json(content, inf_nan_mode="null")
+    except PydanticSerializationError:  # a value of a tool: half a surrogate pair, or any object
+        return json.dumps(plain(content)).encode()
 
 
 _JSON_HEADERS: Final = (
