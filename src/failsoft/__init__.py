@@ -10,11 +10,12 @@ from __future__ import annotations
 from failsoft._version import __version__ as __version__
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.classify import classify
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.fault import Code, ErrorStatusCode, Fault
 from failsoft.core.model.ledger_entry import LedgerEntry
 from failsoft.core.model.options import BreakerOptions, Fallback, Override, RetryOptions
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import partial
 from failsoft.core.model.verified import Verified
 from failsoft.core.resilience.error_handler import ErrorReport, Handler, decide

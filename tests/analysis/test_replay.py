@@ -9,7 +9,7 @@ from tests.fakes import AUTH, DOWN, ONCE, RATE_LIMIT, RESET, Scripted, Takes, vi
 
 from failsoft import Runtime
 from failsoft.analysis.replay import Cascaded, replay, replay_cascades
-from failsoft.core.model.outcome import Decision
+from failsoft.core.model.decision import Decision
 from failsoft.core.resilience.error_handler import ErrorReport
 
 POLICY = {"name": "never mind", "when": {"tool": "mail"}, "then": "fail_gracefully"}

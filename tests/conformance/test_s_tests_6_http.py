@@ -14,7 +14,7 @@ from tests.conformance import test_s_spec_6, test_s_tests_6_integration
 from tests.fakes import DOWN, INVALID, RATE_LIMIT, TIMEOUT, real
 
 from failsoft import Decision, ErrorReport, Runtime, decide
-from failsoft.core.model.outcome import Strategy
+from failsoft.core.model.decision import Strategy
 from failsoft.surfaces.daemon.access import AccessOptions
 from failsoft.surfaces.daemon.app import build_app
 from failsoft.surfaces.daemon.daemon import Daemon

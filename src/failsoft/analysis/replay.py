@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
-from failsoft.core.model.outcome import Decision
+from failsoft.core.model.decision import Decision
 from failsoft.core.resilience.error_handler import decide, rebuild
 from failsoft.core.turn.cascade import CascadeDecision, cascade
 

@@ -21,8 +21,8 @@ from failsoft.client.requests import Advice, Circuit, EscalationState, Status, V
 if TYPE_CHECKING:
     import httpx
 
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.durations import Duration
-    from failsoft.core.model.outcome import Decision
     from failsoft.core.resilience.error_handler import ErrorReport
 
 

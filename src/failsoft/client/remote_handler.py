@@ -32,9 +32,9 @@ from failsoft.client.connection import (
     send_until,
 )
 from failsoft.client.deadlines import limit_requests
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.options import BreakerOptions
-from failsoft.core.model.outcome import Decision
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience import circuit_breaker
 from failsoft.core.resilience.circuit_breaker import Refusal, Ticket

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, TypedDict, cast
 from urllib.parse import quote
 
 from failsoft.client.connection import DaemonError, Request
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.json_values import plain
-from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.error_handler import ErrorReport
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from failsoft.core.model.compared import Shown
 from failsoft.core.resilience.recovery_memory import Evidence
 from failsoft.observe.success_runs import iso
 
@@ -89,7 +90,7 @@ class Event(NamedTuple):
         """Return the event as one flat record."""
         record = {
             "seq": self.seq,
-            "event_type": self.event_type,
+            "event_type": str(self.event_type),
             "turn_id": self.turn_id,
             "call_id": self.call_id,
             "tool_id": self.tool_id,
@@ -100,3 +101,20 @@ class Event(NamedTuple):
         if isinstance(evidence, Evidence):
             record["evidence"] = evidence.to_dict()
         return record
+
+
+class ShownEventType(Shown):
+    """The type of an event, as subscribers see it."""
+
+    __slots__ = ()
+
+    name = "event.event_type"
+    known = tuple(value for name, value in globals().items() if name.isupper() and isinstance(value, str))
+
+
+_SHOWN_TYPES = ShownEventType.every()
+
+
+def show_event(event: Event) -> Event:
+    """Return an event as subscribers get it: a comparison of its type with a misspelt one is logged."""
+    return event._replace(event_type=_SHOWN_TYPES.get(event.event_type, event.event_type))

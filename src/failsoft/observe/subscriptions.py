@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from failsoft.core.model.json_values import plain
 from failsoft.observe.delivery import Delivery, each
-from failsoft.observe.events import CALL_SUCCEEDED, Event
+from failsoft.observe.events import CALL_SUCCEEDED, Event, show_event
 from failsoft.observe.raw_records import Batch, cut, make
 from failsoft.observe.recorder import Recorder
 from failsoft.observe.success_runs import Record, Run, name_call, success_fields
@@ -103,7 +103,7 @@ def subscribe(
 ) -> Stop:
     """Call ``listener`` with every event from now on. The returned function ends the subscription."""
     name = f"subscriber {getattr(listener, '__qualname__', listener)!r}"
-    deliver = each(listener)
+    deliver = each(lambda event: listener(show_event(event)))
     delivery = Delivery(
         lambda batch: deliver(EventBatch(batch)),
         name=name,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from failsoft.config.settings import require_text_names
 from failsoft.core.conversation.thread_state import Dangling, Offer
 from failsoft.core.model import builtin_faults
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.decision import Decision
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.printable import quote
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 from failsoft.errors import ManifestError

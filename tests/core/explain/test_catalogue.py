@@ -19,8 +19,9 @@ from failsoft.core.explain.catalogue import (
 from failsoft.core.explain.explanation import explain
 from failsoft.core.explain.turn_message import compose
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Category, Effect
-from failsoft.core.model.outcome import Decision, Outcome, Status
+from failsoft.core.model.outcome import Outcome, Status
 from failsoft.errors import CallFailed
 
 

@@ -16,8 +16,9 @@ from failsoft.core.effects.tool_effect import KnownEffect
 from failsoft.core.explain.catalogue import ENGLISH
 from failsoft.core.explain.explanation import MODEL_LENGTH, explain, quote_data, wanted_inputs
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Category, Code, Effect, Fault
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
 
 ESCALATE = Decision("escalate", "Permanent error (no retry)")

@@ -14,9 +14,10 @@ import pytest
 from failsoft import errors
 from failsoft.core.explain.explanation import explain
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.explanation import Explanation
 from failsoft.core.model.fault import Code, Fault
-from failsoft.core.model.outcome import Decision, Outcome, succeed
+from failsoft.core.model.outcome import Outcome, succeed
 
 CAUSE = ValueError("Invalid airport code: XYZ")
 INVALID = Fault(

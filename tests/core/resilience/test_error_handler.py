@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Code, Fault
-from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.error_handler import PERMANENT, RETRY, ErrorReport, decide, decision_fields, rebuild
 from failsoft.core.resilience.policy import Policy, Then, When
 from failsoft.core.resilience.recovery_memory import Evidence, Tally

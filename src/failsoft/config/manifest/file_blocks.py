@@ -28,9 +28,9 @@ from failsoft.config.manifest.block import (
 )
 from failsoft.config.manifest.tool_blocks import SharedBlock, Tool, ToolBlock
 from failsoft.core.effects.tool_effect import Undeclared
+from failsoft.core.model.decision import Strategy
 from failsoft.core.model.fault import Category, Classification, Effect
 from failsoft.core.model.options import OnTimeout, TurnOptions
-from failsoft.core.model.outcome import Strategy
 from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.policy import Policy, Then, When
 

@@ -37,7 +37,7 @@ from failsoft.core.classify.returned import ReturnedFailure
 from failsoft.core.classify.text_reader import LENGTH
 from failsoft.core.classify.weigh import TEXT, judge_text
 from failsoft.core.model.effect import BELIEVED, NothingDone, weakest_effect, worst_effect
-from failsoft.core.model.fault import Fault, Source
+from failsoft.core.model.fault import Fault, Source, show_fault
 from failsoft.core.model.outcome import CallFailed, Outcome
 from failsoft.core.redact.sanitise import read_text, sanitise
 
@@ -69,6 +69,13 @@ def classify(
     ``overrides`` are the tool's own rules for its errors. ``now`` (seconds since 1970) is used when a server names a point
     in time for the next call but does not send its own time.
     """
+    return show_fault(classify_failure(error_or_text, overrides=overrides, now=now))
+
+
+def classify_failure(
+    error_or_text: BaseException | str, *, overrides: Iterable[AnyOverride] = (), now: float | None = None
+) -> Fault:
+    """Classify like ``classify``, for failsoft's own use: the texts of the fault are plain."""
     if issubclass(type(error_or_text), Outcome):  # ``__class__`` may raise
         raise TypeError("classify: got an Outcome: outcome.fault is its classified failure, or None")
     given: object = error_or_text

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from failsoft.core.classify import classify
+from failsoft.core.classify import classify_failure
 from failsoft.core.classify.kinds import KINDS, FaultKind
 from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.redact.sanitise import sanitise
@@ -71,7 +71,7 @@ def judge_exit(program: str, status: int, said: object = "", meanings: Mapping[i
         kind, rule = KINDS["killed"], f"signal: {_signal(status)}"
     message = f"{sanitise(program)} {how_it_ended(status)}{f' ({name})' if name else ''}{f': {tail}' if tail else ''}"
     if kind is None:
-        judged = classify(tail) if tail else classify("")
+        judged = classify_failure(tail) if tail else classify_failure("")
         return judged._replace(message=message, source="words")
     return Fault(*kind[:4], message, kind.reason, rule, source="stated" if status in _BELIEVED else "local")
 

@@ -32,9 +32,9 @@ from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.json_values import plain
 
 if TYPE_CHECKING:
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.options import RetryOptions
-    from failsoft.core.model.outcome import Decision
 
 ABSENT_FOR = 600.0  # seconds
 OFFER_LASTS = 1800.0

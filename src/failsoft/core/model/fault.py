@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from failsoft.core.model.compared import doubt_comparison
+from failsoft.core.model.compared import Shown, doubt_comparison, report_misuse
 from failsoft.core.model.elsewhere import point_elsewhere
 
 Classification = Literal["transient", "permanent"]
@@ -69,7 +69,7 @@ class Code(StrEnum):
         """Compare as a text. A comparison that is never true, with a number or a misspelt code, is logged."""
         equal = str.__eq__(self, other)
         if equal is not True:
-            doubt_comparison("fault.code", other, _CODES, "fault.http_status")
+            doubt_comparison("fault.code", other, _CODES, number="fault.http_status")
         return equal
 
     def __ne__(self, other: object) -> bool:
@@ -110,6 +110,61 @@ _CODES = tuple(code.value for code in Code)
 ErrorStatusCode = Code  # compatibility alias
 
 
+class ShownClassification(Shown):
+    """The classification of a fault, as users see it."""
+
+    __slots__ = ()
+
+    name = "fault.classification"
+    known = get_args(Classification)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("temporary", "retryable", "tool_transient"), "transient"),
+        **dict.fromkeys(("fatal", "final", "non-retryable", "not retryable"), "permanent"),
+    }
+    closed = True
+
+
+class ShownCategory(Shown):
+    """The category of a fault, as users see it."""
+
+    __slots__ = ()
+
+    name = "fault.category"
+    known = get_args(Category)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        "transient": "tool_transient",
+        "unavailable": "tool_unavailable",
+        **dict.fromkeys(("misconfigured", "configuration", "auth"), "tool_misconfigured"),
+        **dict.fromkeys(("validation", "invalid", "invalid_argument", "tool_invalid"), "tool_validation"),
+        **dict.fromkeys(("bug", "contract_bug", "internal", "internal_error"), "internal_contract_bug"),
+    }
+    closed = True
+
+
+class ShownEffect(Shown):
+    """The effect of a fault, as users see it."""
+
+    __slots__ = ()
+
+    name = "fault.effect"
+    known = get_args(Effect)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("nothing", "no", "no effect", "no_effect", "null"), "none"),
+        **dict.fromkeys(("maybe", "possible", "uncertain"), "unknown"),
+        **dict.fromkeys(("done", "applied", "yes"), "happened"),
+    }
+    closed = True
+
+    def __bool__(self) -> bool:
+        """True, as every text is. Log a warning about an ``if`` that a call without effect would pass."""
+        if str(self) == "none":
+            report_misuse("fault.effect", 'every effect is true, also "none": write fault.effect != "none"')
+        return True
+
+
+_CLASSIFICATIONS, _CATEGORIES, _EFFECTS = ShownClassification.every(), ShownCategory.every(), ShownEffect.every()
+
+
 class Fault(NamedTuple):
     """A classified failure: the result of ``classify`` for an exception or a text."""
 
@@ -134,7 +189,8 @@ class Fault(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the fault as plain data. The exception is reduced to its type name."""
         data = self._asdict()
-        data["code"] = self.code.value
+        for name in ("code", "classification", "category", "effect"):
+            data[name] = str(data[name])
         data["retryable"] = self.retryable
         data["cause"] = None if self.cause is None else type(self.cause).__qualname__
         return data
@@ -156,6 +212,20 @@ class Fault(NamedTuple):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the exception: many cannot be pickled, some cannot be unpickled."""
         return type(self), (*self[:-1], None)
+
+
+def show_fault(fault: Fault) -> Fault:
+    """Return a fault as users get it: a comparison of its texts with a word that they never are is logged."""
+    code, classification, category, effect, *others = fault
+    return Fault._make(
+        (
+            code,
+            _CLASSIFICATIONS.get(classification, classification),
+            _CATEGORIES.get(category, category),
+            _EFFECTS.get(effect, effect),
+            *others,
+        )
+    )
 
 
 point_elsewhere(

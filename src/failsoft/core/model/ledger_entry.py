@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
+from failsoft.core.model.compared import Shown
 from failsoft.core.model.json_values import plain
 
 EffectState = Literal["begun", "unknown", "happened", "none"]
 Verdict = Literal["happened", "none"]  # an operator's answer to an open case
+
+
+class ShownEffectState(Shown):
+    """The state of a write in the ledger, as users see it."""
+
+    __slots__ = ()
+
+    name = "entry.state"
+    known = get_args(EffectState)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("started", "running", "pending"), "begun"),
+        **dict.fromkeys(("done", "succeeded", "committed"), "happened"),
+    }
+    closed = True
+
+
+EFFECT_STATES = ShownEffectState.every()
 
 
 class LedgerAnswer(NamedTuple):

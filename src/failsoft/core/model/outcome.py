@@ -16,26 +16,26 @@ Why not a frozen dataclass: every call by name makes an outcome, and this class 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from failsoft.core.model.builtin_faults import CIRCUIT_OPEN, is_own_timeout
 from failsoft.core.model.compared import Shown
+from failsoft.core.model.decision import Decision, show_decision
 from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.errors import FailsoftError
+from failsoft.core.model.fault import Fault, show_fault
 from failsoft.core.model.json_values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from failsoft.core.model.explanation import Explanation
-    from failsoft.core.model.fault import Fault
 
 T = TypeVar("T")
 _new = object.__new__
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict})  # what a tool may return
 
 Status = Literal["succeeded", "failed", "skipped", "timed_out", "cancelled"]
-Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
 
 
 class ShownStatus(Shown):
@@ -52,31 +52,8 @@ class ShownStatus(Shown):
     }
 
 
-_STATUSES: dict[str, Any] = {status: ShownStatus(status) for status in get_args(Status)}
+_STATUSES = ShownStatus.every()
 _SUCCEEDED: Status = _STATUSES["succeeded"]
-
-
-class Decision(NamedTuple):
-    """The Error Handler's decision about one failure."""
-
-    strategy: Strategy  # what to do
-    reason: str  # why, in words
-    delay: float | None = None  # seconds before the retry
-    tool: str | None = None  # the alternative tool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the decision as plain data."""
-        return self._asdict()
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """Restore a decision from ``to_dict``. Unknown keys are ignored; an unknown strategy is refused."""
-        if "strategy" not in data:
-            raise ValueError("Decision.from_dict: missing strategy")
-        strategy = data["strategy"]
-        if strategy not in get_args(Strategy):
-            raise ValueError(f"strategy: {strategy!r} is not one of {', '.join(get_args(Strategy))}")
-        return cls(strategy, data.get("reason", ""), data.get("delay"), data.get("tool"))
 
 
 class Outcome(Generic[T]):
@@ -135,8 +112,9 @@ class Outcome(Generic[T]):
         self.attempts = attempts  # all attempts, fallbacks included; 0 if the call was refused or not run
         self.via = via  # the tool that returned the value; "verify" if the value was lost and found again
         self.duration = duration  # seconds from start to end
-        self.fault = fault  # the last failure; None for a success
-        self.decision = decision  # the decision about the failure, with its reason
+        self.fault = None if fault is None else show_fault(fault)  # the last failure; None for a success
+        decided = None if decision is None else show_decision(decision)
+        self.decision = decided  # the decision about the failure, with its reason
         self.missing = missing  # what a partial value lacks
         self.partial = partial  # for a failed call: the best partial result, if partial results are not accepted
         self._label = label

@@ -32,8 +32,9 @@ attempt of each call.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 
+from failsoft.core.model.compared import Shown
 from failsoft.core.model.durations import MOMENT
 from failsoft.core.resilience.breaker_window import exceeds_rate, remember
 
@@ -43,6 +44,23 @@ if TYPE_CHECKING:
 CircuitState = Literal["closed", "open", "half_open"]
 CIRCUIT_STATES: tuple[CircuitState, ...] = get_args(CircuitState)
 Result = Literal["success", "failure", "neutral"]
+
+
+class ShownState(Shown):
+    """The state of a circuit, as users see it."""
+
+    __slots__ = ()
+
+    name = "health.state"
+    known = CIRCUIT_STATES
+
+
+_STATES = ShownState.every()
+
+
+def show_state(state: CircuitState) -> CircuitState:
+    """Return a state as users get it: a comparison with a misspelt state is logged."""
+    return cast("CircuitState", _STATES[state])
 
 
 class BreakerState(NamedTuple):

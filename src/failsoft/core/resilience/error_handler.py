@@ -25,8 +25,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from failsoft.core.model.builtin_faults import DEPENDENCY_FAILED, NO_OFFER, REQUIRED_SKIPPED
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Code, Fault
-from failsoft.core.model.outcome import Decision
 from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.recovery_memory import TOOL, Evidence
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from failsoft.core.model.decision import Strategy
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.fault import Category, Classification, Code, Effect
 from failsoft.core.model.misspelt import find_meant
-from failsoft.core.model.outcome import Strategy
 from failsoft.core.model.validation import codes, duration, fill, flag, one_of, several, texts, whole, word
 from failsoft.core.resilience.circuit_breaker import CircuitState
 

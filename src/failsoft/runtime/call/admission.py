@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.durations import MOMENT
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience import rate_hold as core
 from failsoft.core.resilience.breaker_window import exceeds_rate, failure_rate
 from failsoft.core.resilience.circuit_breaker import Ticket

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from failsoft.core.classify import classify, key_of
+from failsoft.core.classify import classify_failure, key_of
 from failsoft.core.classify.evidence import read
 from failsoft.core.classify.nested import adopt_fault, failures_inside
 from failsoft.core.effects.call_effect import effect_of_call
@@ -65,7 +65,7 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
         remote = judged if judged is not None and isinstance(judged, Fault) else None
         if remote is not None and not options.classification:
             return remote._replace(cause=error)
-        fault = classify(error, tool=tool.id, overrides=options.classification, now=rt.time.wall())
+        fault = classify_failure(error, overrides=options.classification, now=rt.time.wall())
         if remote is not None:
             fault = fault._replace(effect=worst_effect((fault.effect, remote.effect)))
         return adopt_fault(fault, error)

@@ -38,8 +38,8 @@ from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, r
 from failsoft.runtime.scope import SCOPE, reset_variable
 
 if TYPE_CHECKING:
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.ledger_entry import Recalled
-    from failsoft.core.model.outcome import Decision
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.persistence.write_record import Answer

@@ -14,9 +14,11 @@ import math
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, get_args
 
-from failsoft.core.model.outcome import Decision, Strategy
+from failsoft.core.model.decision import Decision, Strategy
+from failsoft.core.model.fault import show_fault
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.backoff import LONGEST_HINT
+from failsoft.core.resilience.circuit_breaker import show_state
 from failsoft.core.resilience.error_handler import ErrorReport
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ async def consult(rt: Judgement, report: ErrorReport) -> Decision | str:
     """Return the handler's decision, or the reason why there is none."""
     assert rt.handler is not None
     try:
-        answer: object = rt.handler.handle(report)
+        shown = report._replace(fault=show_fault(report.fault), breaker_state=show_state(report.breaker_state))
+        answer: object = rt.handler.handle(shown)
         if not isawaitable(answer):
             raise TypeError(f"it returned {type(answer).__name__}, which cannot be awaited: write async def handle")
         asked = asyncio.ensure_future(answer)

@@ -8,8 +8,9 @@ from failsoft.core.model.outcome import CallFailed
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
 
 if TYPE_CHECKING:
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.fault import Fault
-    from failsoft.core.model.outcome import Decision, Outcome
+    from failsoft.core.model.outcome import Outcome
     from failsoft.core.model.verified import Verified
     from failsoft.runtime.call.model import AttemptResult
 

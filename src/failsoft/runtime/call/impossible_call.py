@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.decision import Decision
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields
 from failsoft.observe import events
 from failsoft.runtime.call.error_handler import consult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failsoft.core.model.outcome import Decision
+from failsoft.core.model.decision import Decision
 from failsoft.observe import events
 from failsoft.runtime.call.error_handler import consult
 from failsoft.runtime.call.event_fields import handler_failed_fields

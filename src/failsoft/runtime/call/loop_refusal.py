@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model import builtin_faults
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.decision import Decision
+from failsoft.core.model.outcome import Outcome
 from failsoft.observe import events
 from failsoft.runtime.call.event_fields import loop_fields
 from failsoft.runtime.call.steps import Emit

@@ -21,10 +21,11 @@ from typing import Any
 
 from failsoft.core.classify.returned import is_plain
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.core.model.options import Fallback
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.partial import Partial, more_complete
 from failsoft.core.model.verified import Verified
 from failsoft.core.resilience.circuit_breaker import Ticket

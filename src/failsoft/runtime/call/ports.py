@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from failsoft.core.effects.tool_effect import KnownEffect
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Fault
     from failsoft.core.model.options import Fallback
-    from failsoft.core.model.outcome import Decision, Outcome
+    from failsoft.core.model.outcome import Outcome
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.error_handler import ErrorReport, Handler
     from failsoft.core.resilience.policy import Policy

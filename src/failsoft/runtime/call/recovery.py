@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 from failsoft.core.classify.nested import has_failures_inside
 from failsoft.core.effects.verification import can_verify
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.decision import Decision, Strategy
 from failsoft.core.model.effect import worst_effect
 from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.model.named_tuples import maker
-from failsoft.core.model.outcome import Decision, Strategy
 from failsoft.core.resilience.error_handler import (
     RETRY,
     ErrorReport,

@@ -17,10 +17,10 @@ from failsoft.runtime.call.model import AttemptResult, Invoke
 
 if TYPE_CHECKING:
     from failsoft.core.conversation.thread_state import Failure, Offer
+    from failsoft.core.model.decision import Decision
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.model.fault import Effect, Fault
     from failsoft.core.model.options import Fallback
-    from failsoft.core.model.outcome import Decision
     from failsoft.core.model.verified import Verified
     from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
     from failsoft.core.resilience.error_handler import ErrorReport

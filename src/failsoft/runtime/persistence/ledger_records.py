@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
 from failsoft.core.model.errors import LedgerError
 from failsoft.core.model.json_values import plain
-from failsoft.core.model.ledger_entry import EffectState, LedgerEntry, Recalled, Verdict
+from failsoft.core.model.ledger_entry import EFFECT_STATES, EffectState, LedgerEntry, Recalled, Verdict
 from failsoft.core.redact.sanitise import mask_id, sanitise
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.persistence.process_identity import may_still_run, runs_in_process
@@ -356,7 +356,7 @@ def _read_entry(key: str, record: Any, running: Running | None) -> LedgerEntry |
         id=entry_id(place, record),
         tool=owner.tool,
         call_id=owner.call_id,
-        state=record["state"] if is_case else "begun",
+        state=EFFECT_STATES[record["state"] if is_case else "begun"],
         thread=owner.thread,
         tenant=owner.tenant,
         turn_id=_text(record.get("turn")),

@@ -9,25 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from failsoft.core.model.compared import Shown
 from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience import circuit_breaker, retry_budget
-from failsoft.core.resilience.circuit_breaker import CIRCUIT_STATES, BreakerState, CircuitState, Refusal, Result, Ticket
+from failsoft.core.resilience.circuit_breaker import BreakerState, CircuitState, Refusal, Result, Ticket
 from failsoft.core.resilience.rate_hold import Holds
 
 LEASE = 5.0  # seconds after an attempt's timeout until the owner of a probe counts as dead
 LONGEST_PROBE = 300.0  # seconds, for a tool without a timeout
-
-
-class ShownState(Shown):
-    """The state of a circuit, as users see it."""
-
-    __slots__ = ()
-
-    name = "health.state"
-    known = CIRCUIT_STATES
 
 
 class HealthView(NamedTuple):

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex, cast, get_args, overload
 
+from failsoft.core.effects.names import ToolEffect
+from failsoft.core.model.compared import Shown
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.redact.printable import quote
 
 if TYPE_CHECKING:
-    from failsoft.core.effects.recognition import ToolEffect
     from failsoft.core.effects.tool_effect import EffectSource
     from failsoft.core.model.options import ToolOptions
     from failsoft.runtime.tools.tool import Tool
+
+
+class ShownToolEffect(Shown):
+    """The effect of a tool, as users see it."""
+
+    __slots__ = ()
+
+    name = 'rt.tools["…"].effect'
+    known = get_args(ToolEffect)
+    synonyms: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("read_only", "read-only", "readonly", "reads", "none", "safe"), "read"),
+        **dict.fromkeys(("writes", "mutates", "unsafe"), "write"),
+        **dict.fromkeys(("unknown", "undeclared"), "neither"),
+    }
+    closed = True
+
+
+_EFFECTS = ShownToolEffect.every()
 
 
 class ToolInfo:
@@ -46,7 +65,7 @@ class ToolInfo:
     @property
     def effect(self) -> ToolEffect:
         """``"read"``, ``"write"`` or ``"neither"``."""
-        return self._tool.effect
+        return cast("ToolEffect", _EFFECTS[self._tool.effect])
 
     @property
     def effect_source(self) -> EffectSource:

@@ -6,18 +6,18 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.redact.printable import quote
 from failsoft.core.resilience.breaker_window import failure_rate
+from failsoft.core.resilience.circuit_breaker import show_state
 from failsoft.errors import FailsoftError
-from failsoft.runtime.tools.health import HealthView, ShownState, ToolHealth
+from failsoft.runtime.tools.health import HealthView, ToolHealth
 from failsoft.runtime.tools.unknown_tool import UnknownTool
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback
-    from failsoft.core.resilience.circuit_breaker import CircuitState
     from failsoft.runtime.persistence.circuits import Circuits
     from failsoft.runtime.tools.tool import Tool
 
@@ -121,7 +121,7 @@ class Toolbox:
         health = health or tool.health
         with self.lock:
             return HealthView(
-                cast("CircuitState", ShownState(health.observe(now))),
+                show_state(health.observe(now)),
                 health.state.failures,
                 tool.unavailable_fault is None,
                 health.open_for(now),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.builtin_faults import REQUIRED_SKIPPED
-from failsoft.core.model.outcome import Decision, Outcome, Status
+from failsoft.core.model.decision import Decision
+from failsoft.core.model.outcome import Outcome, Status
 from failsoft.core.turn.machine import Abandon, Cancel, RecordLate, Skip
 from failsoft.observe import events
 from failsoft.runtime.call.event_fields import cancelled_fields

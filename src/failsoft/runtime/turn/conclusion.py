@@ -19,7 +19,8 @@ from typing import Any
 
 from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.model import builtin_faults
-from failsoft.core.model.outcome import Decision, Outcome
+from failsoft.core.model.decision import Decision
+from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decide
 from failsoft.observe import events
 from failsoft.runtime.call.error_handler import consult

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from failsoft.analysis.replay import Cascaded, Replayed
     from failsoft.analysis.why import Why
-    from failsoft.core.model.outcome import Decision
+    from failsoft.core.model.decision import Decision
     from failsoft.core.resilience.policy import Policy
 
 INTERVAL = 0.5  # seconds between reads

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from failsoft.core.model.decision import Strategy
 from failsoft.core.model.fault import Category, Classification, Effect, Source
-from failsoft.core.model.outcome import Strategy
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.error_handler import ErrorReport

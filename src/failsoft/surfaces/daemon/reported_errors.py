@@ -16,12 +16,12 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import Any
 
-from failsoft.core.classify import classify
+from failsoft.core.classify import classify_failure
 from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.effects.tool_effect import KnownEffect
+from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
-from failsoft.core.model.outcome import Decision
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience import rate_hold
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields, refuse_retry
@@ -133,7 +133,7 @@ class ErrorDesk:
             self._known.move_to_end(key)
         else:
             error = read_error(said.error)
-            fault = classify(error, overrides=options.classification, now=self._rt.time.wall())
+            fault = classify_failure(error, overrides=options.classification, now=self._rt.time.wall())
             if key is not None and fault.retry_after is None and fault.message == str(error):  # nothing was masked
                 self._known[key] = fault._replace(cause=None)
                 if len(self._known) > MOST_KNOWN:

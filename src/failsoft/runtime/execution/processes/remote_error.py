@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
-from failsoft.core.classify import classify
+from failsoft.core.classify import classify_failure
 from failsoft.core.classify.nested import adopt_fault
 from failsoft.core.model.fault import Fault
 from failsoft.runtime.execution.clock import SYSTEM
@@ -141,7 +141,7 @@ def _text(error: BaseException) -> str:
 
 def _fault(error: BaseException) -> Fault | None:
     try:
-        return adopt_fault(classify(error, now=SYSTEM.wall()), error)
+        return adopt_fault(classify_failure(error, now=SYSTEM.wall()), error)
     except Exception:
         return None
 
