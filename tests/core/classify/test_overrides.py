@@ -123,7 +123,7 @@ def test_an_override_function_may_return_a_classification(said: Any, want: tuple
 
 def test_a_callable_may_answer_with_a_fault() -> None:
     fault = Fault(Code.ABORTED, "permanent", "tool_validation", "happened", "m", "r", "mine")
-    assert classify("x", overrides=[lambda _: fault]) is fault
+    assert classify("x", overrides=[lambda _: fault]) == fault
 
 
 def test_a_callable_that_raises_is_passed_over() -> None:

@@ -5,15 +5,17 @@ Rules
 - All conditions of an override must hold. A condition that is not given always holds.
 - ``as: permanent`` without a category gets the category that fits the code.
 - A callable may return a whole fault, one word (a classification, a category, a code), or None for no match. A callable
-  that raises or returns anything else is ignored, so that a mistake in an override never hides the error.
+  that raises or returns anything else is ignored, so that a mistake in an override never hides the error. It is logged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from reprlib import repr as brief
 from typing import Any, Final, get_args
 
+from failsoft.core.model.compared import report_misuse
 from failsoft.core.model.fault import Category, Classification, Code, Fault
 from failsoft.core.model.options import Override
 
@@ -21,6 +23,7 @@ AnyOverride = Override | Mapping[str, Any] | Callable[[Any], Fault | str | None]
 
 REASON: Final = "Tool manifest override respected"
 
+_WORDS: Final = '"transient", "permanent", a category, a code, a Fault, or None if the error is another'
 _SPELLINGS: Final = {"as": "as_", "httpStatus": "http_status", "toCode": "to_code"}  # spellings in a manifest
 _CATEGORIES: Final = get_args(Category)
 _CLASSIFICATIONS: Final = get_args(Classification)
@@ -42,6 +45,8 @@ def apply_overrides(
         if callable(override):
             answer = _ask(override, subject)
             changed = answer if isinstance(answer, Fault) else _by_word(fault, answer)
+            if changed is None and answer is not None and answer is not False:
+                _report(override, f"returned {brief(answer)}, and is ignored: return {_WORDS}")
         else:
             changed = _by_row(fault, subject, codes, _row(override))
         if changed is not None:
@@ -58,22 +63,27 @@ def _row(override: Override | Mapping[str, Any]) -> Override:
 def _ask(override: Callable[[Any], Any], subject: BaseException | str) -> Any:
     try:
         return override(subject)
-    except Exception:  # the error itself must still be reported
+    except Exception as mistake:  # the error itself must still be reported
+        _report(override, f"raised {type(mistake).__name__}, and is ignored")
         return None
+
+
+def _report(override: Callable[[Any], Any], mistake: str) -> None:
+    report_misuse("classification", f"{getattr(override, '__qualname__', type(override).__name__)} {mistake}")
 
 
 def _by_word(fault: Fault, word: object) -> Fault | None:
     rule = "override: callable"
-    if word in _CLASSIFICATIONS:
+    if not isinstance(word, str):
+        return None
+    if not isinstance(word, Code) and word in _CLASSIFICATIONS:
         return _changed(fault, rule, classification=word)
-    if word in _CATEGORIES:
+    if not isinstance(word, Code) and word in _CATEGORIES:
         return _changed(fault, rule, category=word)
-    if isinstance(word, str):
-        try:
-            return _changed(fault, rule, code=Code(word))
-        except ValueError:
-            return None
-    return None
+    try:
+        return _changed(fault, rule, code=Code(word))
+    except ValueError:
+        return None
 
 
 def _by_row(

@@ -22,7 +22,7 @@ from failsoft.core.model.durations import Seconds
 from failsoft.core.model.durations import text as say
 from failsoft.core.model.failed_if import read_failed_if
 from failsoft.core.model.frozen_options import Options, options
-from failsoft.core.model.override import Override
+from failsoft.core.model.override import Override, require_classifier
 from failsoft.core.model.rates import Rate, read_rate
 from failsoft.core.model.resilience_options import (
     LARGEST_WINDOW,
@@ -219,8 +219,8 @@ class ToolOptions(Options):
         fill(self, "fallbacks", several("fallbacks", named, Fallback, like="a tool's id"))
         fill(self, "classification", several("classification", self.classification, object))
         for one in self.classification:
-            if not (isinstance(one, Override) or callable(one)):
-                refuse("classification", one, "is neither an Override nor a function that classifies")
+            if not isinstance(one, Override):
+                require_classifier("classification", one, "is neither an Override nor a function that classifies")
         if not (isinstance(self.defaults, Mapping) and all(isinstance(name, str) for name in self.defaults)):
             refuse("defaults", self.defaults, "is not a mapping from arguments to values")
         fill(self, "defaults", dict(self.defaults))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import iscoroutinefunction, signature
 from typing import TYPE_CHECKING
 
 from failsoft.core.model.fault import Category, Classification, Code, Effect
@@ -38,8 +39,8 @@ class Override(Options):
         for name, text in (("code", self.code), ("exception", self.exception), ("pattern", self.pattern)):
             if text is not None:
                 word(name, text)
-        if not (self.matches is None or callable(self.matches)):
-            refuse("matches", self.matches, "is not a function of the error")
+        if self.matches is not None:
+            require_classifier("matches", self.matches, "is not a function of the error")
         _refuse_odd_pattern(self.pattern)
         for name, value, words in (
             ("as", self.as_, Classification),
@@ -54,6 +55,22 @@ class Override(Options):
             raise ValueError(
                 f"category: {self.category} cannot be {self.as_}: transient and tool_transient go together"
             )
+
+
+def require_classifier(name: str, function: object, otherwise: str) -> None:
+    """Require a function of an error, which is called with it alone and not awaited."""
+    if not callable(function):
+        refuse(name, function, otherwise)
+    if isinstance(function, type) and issubclass(function, BaseException):
+        refuse(name, function, f'is a class: write Override(exception="{function.__name__}", as_="transient")')
+    if iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
+        refuse(name, function, "is async and would not be awaited: give a plain function")
+    try:
+        signature(function).bind(None)
+    except ValueError:  # it has no signature
+        pass
+    except TypeError:
+        refuse(name, function, "cannot be called with the error alone: give a function of one argument")
 
 
 def _refuse_odd_pattern(pattern: str | None) -> None:
