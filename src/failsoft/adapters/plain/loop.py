@@ -5,8 +5,8 @@ ready to be appended to the conversation.
 
 Rules
 -----
-- Calls are read from dicts and from client objects, in the formats of OpenAI, Anthropic, Gemini and Bedrock
-  (``adapters.plain.provider_formats``). Other items (text, reasoning) are ignored, so a whole ``response.output`` or
+- Calls are read from dicts and from client objects, in the formats of all providers that
+  ``adapters.plain.provider_formats`` lists. Other items (text, reasoning) are ignored, so a whole ``response.output`` or
   ``message.content`` may be passed. A call that failsoft does not run is reported, never dropped.
 - Calls run concurrently, in the current turn or in a turn of their own. Every call gets an answer, in the order of the
   requests.
@@ -153,20 +153,29 @@ def close_tool_calls(
     """
     require_runtime(runtime, "close_tool_calls(rt, message.tool_calls)")
     asked = _read(tool_calls, on_other)
-    calls = [Unanswered("" if call.id is None else str(call.id), call.name, _find_misfit(call)) for call in asked]
+    calls = [Unanswered(_id(call) or "", call.name, _find_misfit(runtime, call)) for call in asked]
     return _write(asked, explain_dangling(runtime, calls, thread=thread, tenant=tenant))
 
 
-def _find_misfit(call: Asked) -> Fault | None:
+def _find_misfit(runtime: Runtime, call: Asked) -> Fault | None:
     """Return the fault of unreadable arguments (cut off, for instance): such a call cannot have run."""
-    arguments = _arguments(call)
+    arguments = _arguments(runtime, call)
     return arguments if isinstance(arguments, Fault) else None
 
 
-def _arguments(call: Asked) -> Mapping[str, Any] | Fault:
-    if call.cut_off:
+def _id(call: Asked) -> str | None:
+    """Return the id that the provider sent. Mistral's client writes "null" where there is none."""
+    return None if call.id is None or call.id == "null" else str(call.id)
+
+
+def _arguments(runtime: Runtime, call: Asked) -> Mapping[str, Any] | Fault:
+    if call.cut_off or (call.may_be_piece and _takes_arguments(runtime, call.name)):
         return builtin_faults.bad_arguments(detail="They are incomplete: the response was cut off.")
     return read_arguments(call.arguments)
+
+
+def _takes_arguments(runtime: Runtime, tool: str) -> bool:
+    return tool in runtime.tools and bool(runtime.tools[tool].schema.get("properties"))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -197,16 +206,16 @@ async def _run_all(runtime: Runtime, asked: list[Asked]) -> list[Outcome[Any]]:
 
 
 async def _run(runtime: Runtime, call: Asked) -> Outcome[Any]:
-    if call.id is None:
+    if (id := _id(call)) is None:
         return await _call(runtime, call)
     try:
-        return await _call(runtime, call, id=str(call.id))
+        return await _call(runtime, call, id=id)
     except TurnError:  # the id is not unique in its turn, as some servers send: use a generated one
         return await _call(runtime, call)
 
 
 def _call(runtime: Runtime, call: Asked, **options: Unpack[CallKeywords]) -> Coroutine[Any, Any, Outcome[Any]]:
-    arguments = _arguments(call)
+    arguments = _arguments(runtime, call)
     if isinstance(arguments, Mapping):
         if (whole := whole_stream(runtime, call.name, arguments)) is not None:
             return runtime.run(call.name, arguments, {call.name: whole}, **options)

@@ -3,7 +3,8 @@
 Rules
 -----
 - Accept dicts and client objects: OpenAI chat completions (also the older ``function_call``) and responses, Anthropic
-  messages, Gemini parts (client and REST), Bedrock Converse.
+  messages, Gemini parts (client and REST) and interactions, Bedrock Converse, and the tool calls of LangChain's
+  messages. Mistral, Cohere and Ollama send those of chat completions.
 - Text, reasoning and calls run by the provider are not calls. ``_read`` returns None for them.
 - ``Other`` is a call that the application must run (a shell, a computer, an approval) or an item of an unknown type. It
   must not be dropped: the provider rejects a conversation in which it has no answer.
@@ -27,6 +28,17 @@ _QUIET = frozenset({
     # Anthropic: not calls, or run by Anthropic
     "text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "container_upload", "tool_result", "image",
     "document", "search_result",
+    # Gemini's interactions: not calls, or run by Google
+    "user_input", "model_output", "thought", "function_result", "google_search_call", "google_search_result",
+    "google_maps_call", "google_maps_result", "file_search_result", "code_execution_call", "code_execution_result",
+    "url_context_call", "url_context_result", "mcp_server_tool_call", "mcp_server_tool_result",
+    # LangChain's content blocks: not calls, or run by the provider
+    "server_tool_call", "server_tool_result",
+})  # fmt: skip
+_PIECES = frozenset({
+    # types of the events and deltas by which a call is streamed
+    "content_block_start", "content_block_delta", "input_json_delta", "tool_call_chunk", "response.output_item.added",
+    "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
 })  # fmt: skip
 _PARTS = frozenset({
     # Gemini parts and Bedrock blocks have no type, but one of these keys
@@ -63,6 +75,7 @@ class Asked(NamedTuple):
     arguments: Any  # a mapping, or JSON text
     form: Form
     cut_off: bool = False  # the provider says that the call is incomplete, and its arguments do not show it
+    may_be_piece: bool = False  # it may be the first piece of a streamed call, which has no arguments yet
     caller: Any = None  # the program that made the call, if the answer must name it
 
 
@@ -123,7 +136,9 @@ def _read(call: Any) -> Asked | Other | None:
 
 def _read_untyped(call: Any) -> Asked | None:
     if (function := get(call, "function")) is not None:
-        return Asked(get(call, "id"), _name(function), get(function, "arguments"), CHAT)
+        arguments = get(function, "arguments")
+        may_be_piece = arguments == "" and _has(call, "index")
+        return Asked(get(call, "id"), _name(function), arguments, CHAT, may_be_piece=may_be_piece)
     for key, form in (("functionCall", GEMINI_REST), ("function_call", GEMINI)):
         if (found := get(call, key)) is not None:
             return _legacy(found) if _is_legacy(found) else _gemini(found, form)
@@ -152,9 +167,17 @@ def _is_legacy(call: Any) -> bool:
 
 
 def _is_piece(call: Any) -> bool:
-    """True for a piece of a streamed call: chat completions number them, Gemini says that more will come."""
+    """True for a piece of a streamed call: chat completions number them, Gemini says that more will come, Bedrock's first
+    piece has no input and the others have no name.
+    """
     if (function := get(call, "function")) is not None:
         return _has(call, "index") and not get(call, "id") and not get(function, "name")
+    if (used := get(call, "toolUse")) is not None:
+        return not (_has(used, "name") and _has(used, "input"))
+    if (item_type := get(call, "type")) is not None:
+        return isinstance(item_type, str) and item_type in _PIECES
+    if _has(call, "contentBlockStart") or _has(call, "contentBlockDelta"):
+        return True
     found = get(call, "functionCall") or get(call, "function_call") or call
     more = get(found, "willContinue"), get(found, "will_continue")
     return True in more or any(get(found, key) for key in ("partialArgs", "partial_args"))
@@ -238,9 +261,22 @@ def _write_output(kind: str, call: Asked, answer: Answer) -> Message:
     return message
 
 
-CHAT = Form(lambda call, answer: {"role": "tool", "tool_call_id": call.id, "content": answer.text})
+def _write_chat(call: Asked, answer: Answer) -> Message:
+    message = {"role": "tool", "tool_call_id": call.id, "content": answer.text}
+    from_ollama = call.id is None and isinstance(call.arguments, Mapping)
+    return {**message, "tool_name": call.name} if from_ollama else message
+
+
+def _write_function_result(call: Asked, answer: Answer) -> Message:
+    result = [{"type": "text", "text": answer.text}]
+    message = {"type": "function_result", "name": call.name, "call_id": call.id, "result": result}
+    return {**message, "is_error": True} if answer.failed else message
+
+
+CHAT = Form(_write_chat)
 LEGACY = Form(lambda call, answer: {"role": "function", "name": call.name, "content": answer.text})
 RESPONSES = Form(partial(_write_output, "function_call_output"))
+INTERACTIONS = Form(_write_function_result)
 CUSTOM = Form(partial(_write_output, "custom_tool_call_output"))
 ANTHROPIC = Form(_write_tool_result, lambda blocks: {"role": "user", "content": blocks})
 BEDROCK = Form(_write_bedrock, lambda blocks: {"role": "user", "content": blocks})
@@ -261,19 +297,29 @@ def _read_custom(call: Any) -> Asked | None:
 
 
 def _read_function_call(call: Any) -> Asked:
-    arguments = get(call, "arguments")
+    arguments, id = get(call, "arguments"), get(call, "call_id")
+    if id is None and not isinstance(arguments, str):
+        return Asked(get(call, "id"), _name(call), _data(arguments), INTERACTIONS)
     cut_off = not arguments and _is_incomplete(call)
-    return Asked(get(call, "call_id"), _name(call), arguments, RESPONSES, cut_off, get(call, "caller"))
+    id = get(call, "id") if id is None else id
+    return Asked(id, _name(call), arguments, RESPONSES, cut_off, caller=get(call, "caller"))
 
 
 def _read_custom_call(call: Any) -> Asked:
     given = {"input": get(call, "input")}
-    return Asked(get(call, "call_id"), _name(call), given, CUSTOM, _is_incomplete(call), get(call, "caller"))
+    return Asked(get(call, "call_id"), _name(call), given, CUSTOM, _is_incomplete(call), caller=get(call, "caller"))
+
+
+def _read_langchain(call: Any) -> Asked:
+    arguments = get(call, "args")
+    return Asked(get(call, "id"), _name(call), arguments, CHAT, arguments is None)
 
 
 _READERS: Mapping[str, Callable[[Any], Asked | None]] = {
     "custom": _read_custom,
     "function_call": _read_function_call,
     "custom_tool_call": _read_custom_call,
+    "tool_call": _read_langchain,
+    "invalid_tool_call": _read_langchain,
     "tool_use": lambda call: Asked(get(call, "id"), _name(call), get(call, "input"), ANTHROPIC),
 }
