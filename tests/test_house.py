@@ -173,7 +173,6 @@ WIDE = {  # functions with more positional parameters, and why
     "succeed": FAST,
     "record_success": FAST,
     "_count_recovery": FAST,
-    "_full_call": FAST,
     "plan_known": FAST,
     "count_event": FAST,
     "finish": FAST,

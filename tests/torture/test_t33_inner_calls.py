@@ -17,7 +17,7 @@ import pytest
 from tests.fakes import OFTEN, virtual
 from tests.runtime.execution.processes.fake_tools import pays_inside
 
-from failsoft import NothingDone, Override, Runtime, in_thread
+from failsoft import CallFailed, NothingDone, Override, Runtime, in_thread
 from failsoft.adapters.plain import run_tool_calls
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
@@ -571,5 +571,49 @@ async def test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_it_has_writ
         outcome = await rt.call("frobnicate", thread="chat")
     await asyncio.wait(tasks)
     assert (paid, len(tasks), outcome.attempts) == ([4], 1, 1)
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"
+
+
+@pytest.mark.parametrize("way", ["by name", "guarded"])
+@pytest.mark.parametrize("met", [0, 1, 2], ids=["met never", "met once", "met twice"])
+@pytest.mark.parametrize(("delay", "attempts"), [(0.0, 1), (0.05, 1), (0.15, 2), (0.25, 3)])
+@virtual
+async def test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_its_first_attempt_has_written(
+    way: str, met: int, delay: float, attempts: int
+) -> None:
+    rt, paid, tasks, made = Runtime(), [], [], [0]
+
+    @rt.tool(idempotent=False)
+    async def pay(amount: int) -> str:
+        paid.append(amount)
+        return "paid"
+
+    async def pay_later() -> None:
+        await asyncio.sleep(delay)
+        await pay(4)
+
+    @rt.tool(
+        id="frobnicate",
+        breaker=OFTEN,
+        retry={"max_attempts": 4, "initial_delay": "100ms", "multiplier": 1, "jitter_percent": 0},
+    )
+    async def frobnicate(leave: bool) -> None:
+        made[0] += 1
+        if leave and made[0] == 1:
+            tasks.append(asyncio.ensure_future(pay_later()))
+        raise ConnectionResetError("Connection reset by peer")
+
+    for _ in range(met):  # from the second time on, the error is known to the fast path
+        await rt.call("frobnicate", {"leave": False})
+    made[0] = 0
+    if way == "by name":
+        outcome = await rt.call("frobnicate", {"leave": True})
+    else:
+        with pytest.raises(CallFailed) as caught:
+            await frobnicate(leave=True)
+        outcome = caught.value.outcome
+    await asyncio.wait(tasks)
+    assert (paid, made[0], outcome.attempts) == ([4], attempts, attempts)
     assert outcome.fault is not None
     assert outcome.fault.effect == "unknown"

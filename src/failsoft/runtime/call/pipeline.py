@@ -30,19 +30,17 @@ from failsoft.core.model.partial import Partial, more_complete
 from failsoft.core.model.verified import Verified
 from failsoft.core.resilience.circuit_breaker import Ticket
 from failsoft.core.resilience.error_handler import decide, refuse_retry
-from failsoft.core.resilience.retry import Retry
+from failsoft.core.resilience.retry import NoRetry, Retry
 from failsoft.observe import events
 from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import Candidate, verdict_on
-from failsoft.runtime.call.event_fields import (
-    failed_fields,
-    recovery_fields,
-)
+from failsoft.runtime.call.event_fields import failed_fields, recovery_fields
 from failsoft.runtime.call.loop_refusal import refuse_looping
 from failsoft.runtime.call.model import AttemptResult
 from failsoft.runtime.call.recovery import Steps
 from failsoft.runtime.call.steps import (
     Admit,
+    Assess,
     CallSteps,
     CheckInside,
     CountCall,
@@ -58,6 +56,7 @@ from failsoft.runtime.call.steps import (
     Phrase,
     ReadValue,
     Report,
+    Standing,
     Step,
     Switched,
     SwitchTo,
@@ -98,6 +97,8 @@ class Pipeline(WriteSteps):
     def _run(self, result: AttemptResult | None) -> CallSteps:
         if result is None and (ended := (yield from self._check_loop())) is not None:
             return ended
+        if result is None and self._primary is not None and (yield from self._has_acted_since(self._primary)):
+            return (yield from self._end_fast_retries(self._primary))
         while True:
             fault: LedgerAnswer | Verified | Fault | None = None
             if result is None:
@@ -252,11 +253,23 @@ class Pipeline(WriteSteps):
         if decision.delay:
             yield from self._pause(decision.delay)
         candidate = self._candidate
-        if not self._may_act_since(fault) or not (yield CheckInside(candidate.tool)):
+        if not (yield from self._has_acted_since(fault)):
             return decision
         self._effect, candidate.wrote = "unknown", candidate.wrote or candidate.tool.safe_to_repeat is None
         assert self._report is not None
         return decide(refuse_retry(self._report, _ACTED_SINCE)._replace(alternatives=()))
+
+    def _has_acted_since(self, fault: Fault) -> Generator[Step, Any, bool]:
+        """True if a task of a failed attempt has acted since, or may still act."""
+        return self._may_act_since(fault) and (yield CheckInside(self._candidate.tool))
+
+    def _end_fast_retries(self, fault: Fault) -> CallSteps:
+        """End a call whose retries the fast path has made: a task of an earlier attempt has acted since."""
+        candidate = self._candidate
+        standing: Standing = yield Assess(candidate, fault, None, None, "neutral", hold=False)
+        self._now, self._effect, candidate.wrote = standing.now, "unknown", True
+        self._report = self._make_report(fault, standing, NoRetry(_ACTED_SINCE))
+        return (yield from self._fail(decide(self._report)))
 
     def _pause(self, delay: float) -> Steps:
         """Wait for the next attempt."""

@@ -10,6 +10,7 @@ Rules
 - Anything but a plain retry (another error, the last attempt, a circuit that is about to open) continues in the
   pipeline with the ``Progress`` so far. So does a call whose attempt has made inner calls: the pipeline checks their
   effects.
+- All attempts share one scope and one ``Call``, which inner calls find: also tasks that an earlier attempt has left behind.
 - Events are the same as the pipeline's. Their fields are computed when they are read.
 
 Why: an agent's tools fail in the same few ways, and a full decision costs ten times as much.
@@ -18,7 +19,6 @@ Why: an agent's tools fail in the same few ways, and a full decision costs ten t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from failsoft.core.classify.returned import is_plain
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.core.resilience.recovery_memory import Family
     from failsoft.observe.raw_records import Raw
-    from failsoft.runtime.call.model import Call
     from failsoft.runtime.fastpath.ports import FastServices
     from failsoft.runtime.scope import LightAttempt
     from failsoft.runtime.tools.tool import Tool
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 
 enter, reset = SCOPE.set, SCOPE.reset
 _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client has raised
-_NO_ATTEMPT: LightAttempt = []  # shared: while a retry waits, there is no attempt
 
 
 async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
@@ -77,7 +75,7 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
     met: list[KnownError] = []
     families: tuple[Family, ...] = ()
     first: AttemptResult | None = None
-    key, site, retrying = (tool.id, id), light[3], rt.in_flight.retrying
+    key, retrying = (tool.id, id), rt.in_flight.retrying
     while known is not None:
         family = known.family
         new = None if family in families else family
@@ -105,19 +103,17 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
             families += (new,)
         invoked = False
         retrying[key] = (tool, began, made + 1)
-        box = _NO_ATTEMPT
         try:
             if delay:
                 await asyncio.sleep(delay)
-                if not tool.admits(ticket):
+                if not tool.admits(ticket) or made_call_of(light) is not None:
                     break
             invoked = True
             started = now()
-            box = [None, id, began, site, args, kwargs, None]
-            token = enter(box)
+            token = enter(light)
             try:
                 # FAST: this loop needs 94,000 instructions for three attempts of S3, the pipeline 564,000.
-                stepper = step(fn(*args, **kwargs) if kwargs else fn(*args), box)
+                stepper = step(fn(*args, **kwargs) if kwargs else fn(*args), light)
                 for waiting in stepper:
                     await finish(stepper, waiting, tool, timeout, started, rt.places.deadline_queue, key)
             finally:
@@ -126,30 +122,30 @@ async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a t
                 except ValueError:  # an abandoned tool runs on in another context
                     reset_variable(SCOPE, token)
         except Exception as failed:
-            call = made_call_of(box)
+            call = made_call_of(light)
             error, known, ended = failed, look_up(tool, failed) if call is None else None, now()
             continue
         except BaseException as interruption:  # the caller was cancelled, or the interpreter is ending
             retrying.pop(key)
-            whole = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
+            whole = call_of(light)
             whole.attempts_ended, whole.invoked = made, invoked
             rt.runner.on_caller_cancelled(whole, interruption)
             raise
         ended = now()
-        value = box[0]
+        value = light[0]
         if ended - started <= timeout and is_plain(type(value)):
             retrying.pop(key)
             _count_recovery(rt, tool, id, ticket, known, families, made + 1, since, began, started, ended)
             return succeed(id, tool.id, value, made + 1, ended - began, tool.label)
-        call = made_call_of(box) or _full_call(rt, tool, args, kwargs, id, began)
+        call = call_of(light)
         first = value_result(rt, call, started, ended, value)
         break
     else:
-        call = call or _full_call(rt, tool, args, kwargs, id, began)
+        call = call_of(light)
         first = error_result(rt, call, started, error, entered=entered)
     retrying.pop(key, None)
     progress = _progress(met, primary, Attempts(made, since, spent), families) if met else NO_PROGRESS
-    call = call or _full_call(rt, tool, args, kwargs, id, began)
+    call = call_of(light)
     call.set_id(id)
     call.admitted = True  # fast retries need a closed circuit
     rest = rt.runner.drive(call, first, None if first is None else ticket, progress)
@@ -196,12 +192,6 @@ def _progress(met: list[KnownError], error: Exception, attempts: Attempts, famil
     """Build the progress that the pipeline continues from."""
     fault = met[-1].fault._replace(cause=error)
     return Progress(fault, worst_effect([known.fault.effect for known in met]), attempts, families)
-
-
-def _full_call(
-    rt: FastServices, tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any], id: str | int, began: float
-) -> Call:
-    return rt.runner.new_call(tool, args, dict(kwargs), began, id)
 
 
 # --- fields of events, computed when they are read -------------------------------------------------------------------
