@@ -51,6 +51,10 @@ OMITTED: Mapping[str, str] = {  # how the names of tests or cases begin -> why t
     "test_4_1_a_result_after_the_deadline_is_not_a_success[True-turn]": "a thread moves the clock",
     "test_t31_nothing_done_crosses_processes_and_is_the_word_of_the_tool_that_raises_it": "starts processes",
     "test_t31_the_source_of_the_evidence_crosses_the_process_boundary": "starts processes",
+    "test_t33_a_request_under_way_in_a_worker_process_is_not_called_no_effect": "starts processes",
+    "test_t33_a_request_that_goes_on_after_its_tool_was_refused_is_not_called_no_effect": "some callers block",
+    "test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_its_first_attempt_has_written": "as in turns and threads",
+    "test_t33_tasks_that_have_ended_and_tasks_of_others_leave_a_refusal_without_effect": "hundreds of tasks, one story",
     "test_t33_what_an_inner_call_did_is_known_to_the_call_around_it[leaves_an_os_thread": "two threads race",
     "test_t32_the_worst_evidence_decides_in_every_contradiction": "takes 5 s, and is about classification alone",
 }

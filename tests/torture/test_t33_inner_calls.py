@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.fakes import OFTEN, virtual
-from tests.runtime.execution.processes.fake_tools import pays_inside
+from tests.runtime.execution.processes.fake_tools import pays_inside, sends_two_orders
 
 from failsoft import CallFailed, NothingDone, Override, Runtime, in_thread
 from failsoft.adapters.plain import run_tool_calls
@@ -617,3 +617,98 @@ async def test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_its_first_a
     assert (paid, made[0], outcome.attempts) == ([4], attempts, attempts)
     assert outcome.fault is not None
     assert outcome.fault.effect == "unknown"
+
+
+LIMITED = "HTTP 429: Too Many Requests"
+
+
+async def call_it(rt: Runtime, tool: Any, how: str) -> Any:
+    if how == "in a turn":
+        async with rt.turn() as turn:
+            return await turn.call(tool)
+    if how == "by name":
+        return await rt.call(tool)
+    try:
+        if how == "in a turn's body":
+            async with rt.turn():
+                return await tool()
+        return await tool()
+    except CallFailed as failed:
+        return failed.outcome
+
+
+@pytest.mark.parametrize("how", ["guarded", "by name", "in a turn", "in a turn's body", "blocking"])
+@pytest.mark.parametrize("declared", [{"idempotent": False}, {"id": "transfer_money"}, {}], ids=str)
+@pytest.mark.parametrize("what", ["gathers", "leaves a task", "leaves a task of a turn"])
+def test_t33_a_request_that_goes_on_after_its_tool_was_refused_is_not_called_no_effect(
+    what: str, declared: dict[str, Any], how: str
+) -> None:
+    sent: list[str] = []
+
+    async def post(body: str) -> None:
+        if body == "refused":
+            raise RuntimeError(LIMITED)
+        await answered.wait()
+        sent.append(body)
+
+    answered = asyncio.Event()
+
+    async def main() -> Any:
+        rt, kept = Runtime(), []
+
+        @rt.tool(**{"id": "frobnicate", **declared}, retry={"max_attempts": 1})
+        async def tool() -> None:
+            if what == "gathers":
+                await asyncio.gather(post("order"), post("refused"))
+            kept.append(asyncio.ensure_future(post("order")))
+            if what == "leaves a task of a turn":
+                async with rt.turn():
+                    kept.append(asyncio.ensure_future(post("another")))
+            await post("refused")
+
+        if how == "blocking":
+            outcome = await asyncio.to_thread(rt.call_sync, tool)
+        else:
+            outcome = await call_it(rt, tool, how)
+            answered.set()
+            await asyncio.sleep(0.01)
+        return outcome
+
+    outcome = asyncio.run(main())
+    assert how == "blocking" or "order" in sent  # a blocking caller's loop goes on with the next call
+    assert outcome.fault is not None
+    assert outcome.fault.effect == "unknown"
+
+
+@pytest.mark.parametrize("declared", [{"idempotent": False}, {}], ids=str)
+def test_t33_a_request_under_way_in_a_worker_process_is_not_called_no_effect(declared: dict[str, Any]) -> None:
+    async def run() -> Any:
+        async with Runtime() as rt:
+            rt.add(sends_two_orders, id="frobnicate", isolation="process", retry={"max_attempts": 1}, **declared)
+            return await rt.call("frobnicate", {"order": "1"})
+
+    outcome = asyncio.run(run())
+    assert outcome.fault is not None
+    assert (outcome.fault.code, outcome.fault.effect) == ("UNAVAILABLE", "unknown")
+
+
+@pytest.mark.parametrize("declared", [{"idempotent": False}, {}], ids=str)
+@pytest.mark.parametrize("others", [3, 600])
+@virtual
+async def test_t33_tasks_that_have_ended_and_tasks_of_others_leave_a_refusal_without_effect(
+    others: int, declared: dict[str, Any]
+) -> None:
+    rt, attempts = Runtime(), []
+
+    @rt.tool(id="frobnicate", **declared, retry=RETRY, breaker=OFTEN)
+    async def tool() -> None:
+        attempts.append(1)
+        await asyncio.gather(asyncio.sleep(0.01), asyncio.create_task(asyncio.sleep(0.02)))
+        raise RuntimeError(LIMITED)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(others):
+            group.create_task(asyncio.sleep(10))
+        calls = [group.create_task(rt.call(tool)) for _ in range(3)]
+    assert len(attempts) == 12
+    assert {call.result().fault.effect for call in calls} == {"none"}

@@ -22,6 +22,7 @@ from failsoft.runtime.call.admission import can_replace, report_to_breaker, set_
 from failsoft.runtime.call.steps import FallbacksFound, make_standing
 from failsoft.runtime.call.tracebacks import without_callers
 from failsoft.runtime.execution.processes.reply import WorkerError
+from failsoft.runtime.execution.running_tasks import note_running_tasks
 from failsoft.runtime.tools.control import MisfitError
 from failsoft.runtime.tools.counted_as_write import count_as_write
 from failsoft.runtime.tools.known_errors import MOST_KNOWN, KnownError
@@ -46,6 +47,8 @@ def classify_result(rt: InPlaceServices, call: Call, step: Classify) -> Fault | 
     tool, result = step.candidate.tool, step.result
     fault = _find_fault(rt, tool, result)
     if fault is not None:
+        if fault.effect == "none" and tool.safe_to_repeat is None and result.entered and tool.kind == "async":
+            note_running_tasks(call)
         many = tool.options.requests == "many" or _has_asked_elsewhere(rt, fault)
         effect = effect_of_call(fault, entered=result.entered, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
@@ -86,11 +89,13 @@ def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:
 
 
 def check_inside(call: Call, tool: Tool) -> bool:
-    """True if an inner call of the latest attempt may have acted, or may still act. Reports it to the outer call.
+    """True if an inner call or a task of the latest attempt may have acted, or may still act. Reports it to the outer call.
 
     For an undeclared tool, only inner calls of known writes count.
     """
     undeclared = tool.safe_to_repeat is None
+    if not undeclared:
+        note_running_tasks(call)
     acted = call.may_have_written_inside if undeclared else call.may_have_acted_inside
     if acted:
         call.report_effect(tool, "unknown")

@@ -150,3 +150,13 @@ class Candidate:
 def verdict_on(fault: Fault, *, entered: bool) -> Result:
     """The breaker's verdict on a failed attempt. An inner call that a limit refused is not a failure."""
     return "failure" if fault.retryable and entered and not is_limit(fault) else "neutral"
+
+
+def may_have_spawned_tasks(candidate: Candidate, fault: Fault, result: AttemptResult) -> bool:
+    """True if the attempt may have started tasks that have not begun and could act."""
+    return (
+        result.entered
+        and fault.effect == "none"
+        and candidate.tool.safe_to_repeat is False
+        and candidate.tool.kind == "async"
+    )

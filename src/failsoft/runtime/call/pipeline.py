@@ -33,7 +33,7 @@ from failsoft.core.resilience.error_handler import decide, refuse_retry
 from failsoft.core.resilience.retry import NoRetry, Retry
 from failsoft.observe import events
 from failsoft.observe.success_runs import success_fields
-from failsoft.runtime.call.candidate import Candidate, verdict_on
+from failsoft.runtime.call.candidate import Candidate, may_have_spawned_tasks, verdict_on
 from failsoft.runtime.call.event_fields import failed_fields, recovery_fields
 from failsoft.runtime.call.loop_refusal import refuse_looping
 from failsoft.runtime.call.model import AttemptResult
@@ -95,10 +95,8 @@ class Pipeline(WriteSteps):
         return (yield from self._fail(decision))
 
     def _run(self, result: AttemptResult | None) -> CallSteps:
-        if result is None and (ended := (yield from self._check_loop())) is not None:
+        if result is None and (ended := (yield from self._end_before())) is not None:
             return ended
-        if result is None and self._primary is not None and (yield from self._has_acted_since(self._primary)):
-            return (yield from self._end_fast_retries(self._primary))
         while True:
             fault: LedgerAnswer | Verified | Fault | None = None
             if result is None:
@@ -137,8 +135,13 @@ class Pipeline(WriteSteps):
             return self._answer(known)
         return self._succeed_verified(known, builtin_faults.begun_before())
 
-    def _check_loop(self) -> Generator[Step, Any, Outcome[Any] | None]:
-        """End a call that is in a loop without running it, unless the ledger says by now that it has happened."""
+    def _end_before(self) -> Generator[Step, Any, Outcome[Any] | None]:
+        """End a call before an attempt: it has acted since the fast path's last one, or it is in a loop.
+
+        A call in a loop is not ended so if the ledger says by now that it has happened.
+        """
+        if self._primary is not None and (yield from self._has_acted_since(self._primary)):
+            return (yield from self._end_fast_retries(self._primary))
         if self._call.thread is None:
             return None
         found: LoopFound = yield FindLoop()
@@ -220,7 +223,7 @@ class Pipeline(WriteSteps):
         call.attempts_ended += result.entered
         call.invoked = False
         fault: Fault | None = yield make_classify((candidate, result))
-        if fault is not None and _may_have_spawned_tasks(candidate, fault, result):
+        if fault is not None and may_have_spawned_tasks(candidate, fault, result):
             fault = yield from self._wait_for_spawned_tasks(fault)
         if call.thread is not None or (fault is not None and fault.category == "tool_unavailable"):
             yield NoteAttempt(candidate.tool, fault, result.entered)
@@ -388,13 +391,3 @@ class Pipeline(WriteSteps):
 def _needs_reading(candidate: Candidate, value: Any) -> bool:
     """True if the value may be a failure."""
     return candidate.tool.options.failed_if is not None or not is_plain(type(value))
-
-
-def _may_have_spawned_tasks(candidate: Candidate, fault: Fault, result: AttemptResult) -> bool:
-    """True if the attempt may have started tasks that have not begun and could act."""
-    return (
-        result.entered
-        and fault.effect == "none"
-        and candidate.tool.safe_to_repeat is False
-        and candidate.tool.kind == "async"
-    )

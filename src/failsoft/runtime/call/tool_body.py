@@ -10,6 +10,8 @@ from failsoft.runtime.call.instrumented import surround_body
 from failsoft.runtime.call.model import AttemptResult, Call
 from failsoft.runtime.call.streams import begin_blocking
 from failsoft.runtime.execution.blocking_loop import run_on_loop_thread
+from failsoft.runtime.execution.running_tasks import note_running_tasks
+from failsoft.runtime.scope import find_caller
 from failsoft.runtime.tools.framework_tool import FrameworkFunction, run_here
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def run_body(rt: AttemptServices, tool: Tool, call: Call) -> Any:
     return (
         run_here(fn, arguments)
         if isinstance(fn, FrameworkFunction)
-        else run_on_loop_thread(lambda: start_async(fn, args, arguments))
+        else run_on_loop_thread(lambda: _note_tasks(start_async(fn, args, arguments)))
     )
 
 
@@ -43,6 +45,16 @@ def start_async(
 ) -> Coroutine[Any, Any, Any]:
     """Call an async tool. The frame of this function shows in a traceback whether the arguments fitted."""
     return fn(*args, **arguments)
+
+
+async def _note_tasks(running: Coroutine[Any, Any, Any]) -> Any:
+    """Await a tool on an event loop that its caller does not see; if it fails, count its tasks that still run."""
+    try:
+        return await running
+    except Exception:
+        if (caller := find_caller()) is not None:
+            note_running_tasks(caller)
+        raise
 
 
 def run_inline(rt: AttemptServices, call: Call, tool: Tool) -> AttemptResult:

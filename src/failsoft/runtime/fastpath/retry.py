@@ -10,7 +10,7 @@ Rules
 - Anything but a plain retry (another error, the last attempt, a circuit that is about to open) continues in the
   pipeline with the ``Progress`` so far. So does a call whose attempt has made inner calls: the pipeline checks their
   effects.
-- All attempts share one scope and one ``Call``, which inner calls find: also tasks that an earlier attempt has left behind.
+- All attempts share one scope and one ``Call``, which inner calls find, also those in tasks of earlier attempts.
 - Events are the same as the pipeline's. Their fields are computed when they are read.
 
 Why: an agent's tools fail in the same few ways, and a full decision costs ten times as much.

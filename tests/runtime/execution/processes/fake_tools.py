@@ -394,6 +394,18 @@ def pays_inside(what: str, paid: str) -> None:
     rt.call_sync("nobody_knows").unwrap()
 
 
+async def sends_two_orders(order: str) -> None:
+    """Be refused in a worker, while another request is on its way."""
+
+    async def post(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if not seconds:
+            raise ConnectionRefusedError(111, "Connection refused")
+        print(order)
+
+    await asyncio.gather(post(0), post(60))
+
+
 def raises_after_paying(what: str) -> None:
     """Fail in a worker, in one of several ways."""
     from failsoft import NothingDone

@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from failsoft.observe.instrument import OPENERS, OPENERS_PATH, carried
 from failsoft.runtime import scope
 from failsoft.runtime.execution.processes import encoding, target, wire
 from failsoft.runtime.execution.processes.remote_error import Described, describe
+from failsoft.runtime.execution.running_tasks import note_running_tasks
 from failsoft.runtime.progress import ACTIVITY, Activity, formatted
 
 # The kind of memory that is limited: private writable pages where the kernel counts them (Linux), else the address space
@@ -268,7 +269,7 @@ def _run(
                 context.run(_open)
         value = context.run(fn)
         if inspect.iscoroutine(value):
-            value = context.run(asyncio.run, value)
+            value = context.run(asyncio.run, _await(value, attempt))
         failure = find_returned(value)  # here, where it is complete
         return (wire.VALUE, value_inside(value)) if failure is None else (wire.ERROR, failure)
     except BaseException as error:  # an exit or interrupt counts as an error of the tool
@@ -278,6 +279,16 @@ def _run(
     finally:
         if reporter is not None:
             reporter.over = True
+
+
+async def _await(running: Coroutine[Any, Any, Any], attempt: scope.LightAttempt) -> Any:
+    """Await an async tool. If it fails, its tasks that still run may have acted; they end with its event loop."""
+    try:
+        return await running
+    except Exception:
+        call = scope.call_of(attempt)
+        call.acted |= note_running_tasks(call)
+        raise
 
 
 def _open() -> None:
