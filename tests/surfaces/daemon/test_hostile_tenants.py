@@ -20,6 +20,22 @@ async def test_a_plan_cannot_put_its_calls_among_those_of_another_tenant(open_da
 
 
 @real
+async def test_a_tenant_finds_the_events_of_its_calls_by_their_short_ids(open_daemon: Any) -> None:
+    async with open_daemon(MANIFEST) as asked:
+        plan = {"calls": [{"id": "c", "tool": "get_weather", "args": {"city": "Rome"}}]}
+        for tenant in ("acme", "bolt"):
+            await asked.post("/v1/turns", {"plan": plan, "id": "t"}, tenant)
+            await asked.post("/v1/calls", {"tool": "get_weather", "args": {"city": "Oslo"}, "id": "d"}, tenant)
+
+        async def turns_of(query: str) -> list[str]:
+            return [event["turn_id"] for event in (await asked.get(f"/v1/events?{query}", "acme")).json()["events"]]
+
+        assert {*await turns_of("call_id=c")} == {*await turns_of("call_id=c&turn_id=t")} == {"@acme:t"}
+        assert {*await turns_of("call_id=d")} == {*await turns_of("call_id=@acme:d")} == {None}
+        assert await turns_of("call_id=@bolt:d") == await turns_of("call_id=@bolt:c") == []
+
+
+@real
 async def test_the_error_that_opened_a_circuit_reaches_no_other_tenants_memory(open_daemon: Any) -> None:
     tool = {"entrypoint": {"function": f"{HERE}:get_nothing"}, "breaker": {"failure_threshold": 1}}
     async with open_daemon({"tools": {"get_nothing": tool}}) as asked:

@@ -36,21 +36,21 @@ def read_wanted(on: Exchange) -> Wanted:
     """Read the filters of a request."""
     query = on.request.query_params
 
-    def id_of(name: str) -> str | None:
-        given = query.get(name)
-        return None if not given else full_id(on.grant, given)
-
+    turn_id, call_id = (query.get(name) or None for name in ("turn_id", "call_id"))
     types = query.get("type")
     for name in types.split(",") if types else ():
         if name not in EVENT_TYPES and (hint := did_you_mean(name, EVENT_TYPES)):  # newer runtimes may have other types
             raise Problem(400, f"type: there is no event {quote(name)}{hint}")
     only = EventFilter(
-        id_of("turn_id"),
-        id_of("call_id"),
+        None if turn_id is None else full_id(on.grant, turn_id),
+        None,
         query.get("tool") or None,
         None if not types else frozenset(types.split(",")),
     )
-    return Wanted(only, tenant_for(on.grant, query.get("tenant") or None), query.get("runtime") or None)
+    tenant = tenant_for(on.grant, query.get("tenant") or None)
+    # calls in a turn have no prefix: their turn has it
+    calls = None if call_id is None else frozenset({call_id, full_id(on.grant, call_id)})
+    return Wanted(only, tenant, query.get("runtime") or None, calls)
 
 
 async def get_events(on: Exchange) -> Response:

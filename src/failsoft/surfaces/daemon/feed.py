@@ -52,12 +52,15 @@ class Wanted(NamedTuple):
     only: EventFilter = EventFilter()
     tenant: str | None = None  # None: all tenants
     runtime: str | None = None  # None: all runtimes
+    call_ids: frozenset[str] | None = None  # None: all calls
 
     def matches(self, event: Mapping[str, Any]) -> bool:
         """True if the client gets this event."""
         if self.tenant is not None and tenant_of(event) != self.tenant:
             return False
         if self.runtime is not None and event.get("runtime") != self.runtime:
+            return False
+        if self.call_ids is not None and event.get("call_id") not in self.call_ids:
             return False
         return self.only.matches(event)
 
