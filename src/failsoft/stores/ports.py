@@ -58,8 +58,8 @@ __all__ = [
     "register_scheme",
 ]
 
-Kind = Literal["memory", "pending", "availability", "breaker", "disabled", "escalation"]
-KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker", "disabled", "escalation")
+Kind = Literal["memory", "pending", "availability", "breaker", "disabled", "escalation", "call"]
+KINDS: Final[tuple[Kind, ...]] = ("memory", "pending", "availability", "breaker", "disabled", "escalation", "call")
 
 _NOBODY = "%"  # the part None; no escaped part equals it
 

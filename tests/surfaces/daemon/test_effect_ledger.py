@@ -29,6 +29,25 @@ async def test_a_write_of_unknown_effect_is_listed_and_resolved_by_name(open_dae
 
 
 @real
+async def test_a_call_whose_case_is_resolved_may_be_made_again_under_its_id(open_daemon: Any, tmp_path: Path) -> None:
+    async with open_daemon(PAY, store=f"sqlite:///{tmp_path}/daemon.db") as asked:
+        body = {"tool": "pay", "id": "p1"}
+
+        async def pay() -> Any:
+            return (await asked.post("/v1/calls", body)).json()["outcome"]
+
+        assert (await pay())["attempts"] == 1
+        assert (await asked.post("/v1/calls", body)).status_code == 409
+        assert (await asked.post("/v1/ledger/p1/resolve", {"verdict": "none"})).status_code == 200
+        assert (await pay())["attempts"] == 1
+        assert (await asked.post("/v1/calls", body)).status_code == 409
+        (case,) = (await asked.get("/v1/ledger")).json()["unknown"]
+        await asked.post(f"/v1/ledger/{case['id']}/resolve", {"verdict": "happened", "value": 7})
+        assert (await pay())["value"] == 7
+        assert (await asked.post("/v1/calls", {**body, "tool": "other"})).status_code == 404
+
+
+@real
 async def test_a_tenant_sees_and_resolves_its_own_writes_only(open_daemon: Any, tmp_path: Path) -> None:
     async with open_daemon(PAY, store=f"sqlite:///{tmp_path}/daemon.db") as asked:
         await asked.post("/v1/calls", {"tool": "pay", "id": "p1", "thread": "chat"}, "acme")

@@ -71,6 +71,29 @@ async def test_a_disabled_tool_is_still_disabled_after_a_restart(open_daemon: An
 
 
 @real
+async def test_a_call_that_is_sent_again_after_a_restart_does_not_run_again(open_daemon: Any) -> None:
+    store, ran = MemoryStore(), []
+
+    def book() -> str:
+        ran.append(1)
+        return "booked"
+
+    for begun in range(2):
+        async with open_daemon(store=store) as asked:
+            asked.daemon.rt.add(book, id="book", idempotent=False)
+            for sent in range(2):
+                answer = await asked.post("/v1/calls", {"tool": "book", "id": "b"}, "acme")
+                assert answer.status_code == (409 if begun or sent else 200)
+            assert (await asked.get("/v1/calls/b", "acme")).json()["state"] == "finished"
+            assert (await asked.get("/v1/calls/b", "bolt")).status_code == 404
+            assert (await asked.post("/v1/calls", {"tool": "book"}, "acme")).status_code == 200
+            asked.daemon.used_ids.begin("@acme:i", "book")  # a process that was killed
+            assert (await asked.get("/v1/calls/i", "acme")).json()["state"] == "interrupted"
+            assert (await asked.post("/v1/calls", {"tool": "book", "id": "i"}, "acme")).status_code == 409
+    assert len(ran) == 3
+
+
+@real
 async def test_events_sent_again_after_a_restart_are_stored_once(open_daemon: Any) -> None:
     store = MemoryStore()
     batch = {"source": "h", "events": [EVENT, {**EVENT, "seq": 2}]}

@@ -24,6 +24,7 @@ from failsoft.surfaces.daemon.reported_errors import ErrorDesk
 from failsoft.surfaces.daemon.reported_events import Inbox
 from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool
 from failsoft.surfaces.daemon.routes import RouteSpec
+from failsoft.surfaces.daemon.used_ids import UsedIds
 
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
@@ -62,6 +63,7 @@ class Daemon:
         self.audit = Audit(services.log)
         self.feed = Feed(opened)
         self.jobs = Jobs()
+        self.used_ids = UsedIds(opened, rt.ledger)
         for _, kept in opened.find("disabled"):
             if kept.get("reported") and kept["tool"] not in rt.tools:
                 self.book.tool(kept["tenant"], kept["tool"]).disabled = kept["reason"]

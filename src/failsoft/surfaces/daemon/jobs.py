@@ -3,7 +3,7 @@
 Rules
 -----
 - A client waits for up to ``wait`` seconds. A longer job continues, and the client polls it or follows its events.
-- An id is used once. The latest ``KEPT`` finished jobs are kept in memory; a turn's trace stays in the store.
+- An id is used once (``used_ids``). The latest ``KEPT`` finished jobs are kept in memory; a turn's trace stays in the store.
 - A call cannot end the daemon, whatever its tool raises.
 - A turn is in the store before it is acknowledged, so that it can be found after a crash: its state is then ``interrupted``.
 """
@@ -76,12 +76,16 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[tuple[Kind, str], Job] = {}
 
-    def start(self, kind: Kind, id: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]]) -> Job:
-        """Start a job; refused if there are too many, or if the id is taken."""
-        if (kind, id) in self._jobs:
+    def start(
+        self, kind: Kind, id: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]], *, again: bool = False
+    ) -> Job:
+        """Start a job; refused if there are too many, or if the id is taken. With ``again``, a finished job is replaced."""
+        known = self._jobs.get((kind, id))
+        if known is not None and not (again and known.state != "running"):
             raise Problem(409, f"there is a {kind} {id!r:.200} already")
         if sum(job.state == "running" for job in self._jobs.values()) >= MOST_RUNNING:
             raise Problem(503, f"{MOST_RUNNING} calls and turns are running", headers={"retry-after": "1"})
+        self._jobs.pop((kind, id), None)  # finished jobs are forgotten in the order of their entries
         job = self._jobs[kind, id] = Job(kind, id)
         job.task = asyncio.create_task(job.run(begin()))
         job.task.add_done_callback(_retrieve)

@@ -43,15 +43,30 @@ async def post_call(on: Exchange) -> Response:
     if body.timeout is not None:
         options["timeout"] = Seconds(body.timeout)
 
+    again = body.id is not None and await asyncio.to_thread(_may_repeat, daemon, id, body.tool, tenant)
+
     async def run() -> dict[str, Any]:
+        if body.id is not None:
+            daemon.used_ids.begin(id, body.tool)
         outcome = await daemon.rt.call(body.tool, body.args, **{k: v for k, v in options.items() if v is not None})
+        if body.id is not None:
+            daemon.used_ids.end(id, body.tool, outcome.status)
         daemon.escalations.note_outcome(tenant, outcome)
         data: dict[str, Any] = outcome.to_dict()
         return data
 
-    job = daemon.jobs.start("call", id, run)
+    job = daemon.jobs.start("call", id, run, again=again)
     daemon.audit.record(on.grant, "call", body.tool, tenant=tenant, address=on.address, call=id)
     return await _answer(on, job, body.wait, f"/v1/calls/{quote(id)}")
+
+
+def _may_repeat(daemon: Any, id: str, tool: str, tenant: str | None) -> bool:
+    """True if a call may be made although its id was used; raise if its id was used and it may not."""
+    if daemon.jobs.find("call", id) is None and daemon.used_ids.find(id) is None:
+        return False
+    if daemon.used_ids.may_run(id, tool, tenant):
+        return True
+    raise Problem(409, f"there is a call {id!r:.200} already")
 
 
 async def post_turn(on: Exchange) -> Response:
@@ -117,8 +132,15 @@ def _find(on: Exchange, kind: Any) -> Job:
 
 
 async def get_call(on: Exchange) -> Response:
-    """Return a call's state, and its outcome once it has ended."""
-    job = _find(on, "call")
+    """Return a call's state, and its outcome once it has ended. After a restart the outcome is not known."""
+    id = full_id(on.grant, on.id)
+    job = on.daemon.jobs.find("call", id)
+    if job is None:
+        known = await asyncio.to_thread(on.daemon.used_ids.find, id)
+        if known is None:
+            raise find_nothing("call", on.id)
+        state = "interrupted" if known["status"] is None else "finished"
+        return _json({"id": id, "state": state, "outcome": None, **known})
     await on.daemon.jobs.wait(job, read_number(on.request, "wait", 0, most=60))
     return _json(_state(job))
 
