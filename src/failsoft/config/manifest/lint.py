@@ -165,7 +165,7 @@ def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
 
 
 # References as other products write them; a bare $id only if it cannot be an amount of money
-_PLACEHOLDER = re.compile(r"\$\{ *([^{} ]+) *\}|\{\{ *([^{} ]+) *\}\}|\$([A-Za-z_][\w-]*)")
+_PLACEHOLDER = re.compile(r"\$\{ *([^{} ]+) *\}|\{\{ *([^{} ]+) *\}\}|\$ref:? +([^{} ]+)|\$([A-Za-z_][\w-]*)")
 
 
 def find_odd_arguments(plan: Plan) -> Iterator[tuple[str, str]]:

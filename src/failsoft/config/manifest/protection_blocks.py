@@ -54,13 +54,49 @@ class RetryBlock(Block):
     makes = RetryOptions
     instead: ClassVar[dict[str, str]] = {
         **dict.fromkeys(
-            ("retries", "max_retries", "tries", "times"), "write max_attempts, which counts the first one too"
+            (
+                "retries",
+                "max_retries",
+                "tries",
+                "max_tries",
+                "times",
+                "stop",
+                "stop_after_attempt",
+                "stop_max_attempt_number",
+            ),
+            "write max_attempts, which counts the first one too",
         ),
-        **dict.fromkeys(("delay", "wait"), "write initial_delay"),
-        "backoff": "write initial_delay, multiplier and max_delay",
+        **dict.fromkeys(("delay", "wait", "wait_fixed", "wait_initial", "base", "interval"), "write initial_delay"),
+        **dict.fromkeys(("wait_max", "wait_exponential_max", "max_wait"), "write max_delay"),
+        **dict.fromkeys(
+            ("backoff", "wait_exponential", "wait_random_exponential", "wait_exponential_multiplier"),
+            "write initial_delay, multiplier and max_delay",
+        ),
+        **dict.fromkeys(("wait_exp_base", "factor", "exp_base"), "write multiplier"),
+        **dict.fromkeys(
+            ("wait_jitter", "wait_exponential_jitter", "full_jitter"),
+            "write jitter_percent",
+        ),
+        **dict.fromkeys(("max_time", "stop_after_delay", "total_timeout"), 'write max_total_time: "10s"'),
+        **dict.fromkeys(
+            ("reraise", "retry_error_callback"), "a failed call is an Outcome; outcome.unwrap() raises its failure"
+        ),
+        **dict.fromkeys(
+            ("before_sleep", "before", "after", "on_retry"), "write rt.subscribe(fn), which gets every event"
+        ),
         "timeout": "write max_total_time; the timeout of an attempt stands beside retry",
         **dict.fromkeys(
-            ("retry_on", "on", "errors", "codes", "handle_errors", "handleErrors"),
+            (
+                "retry_on",
+                "retry_if",
+                "giveup",
+                "retry_exceptions",
+                "on",
+                "errors",
+                "codes",
+                "handle_errors",
+                "handleErrors",
+            ),
             'write rules: [{"max_attempts": 3, "handle_errors": ["UNAVAILABLE"]}]',
         ),
     }
@@ -106,6 +142,11 @@ class BreakerBlock(Block):
         **dict.fromkeys(
             ("fail_max", "max_failures", "failures"), "write failure_threshold, the failures that open the circuit"
         ),
+        **dict.fromkeys(
+            ("expected_exception", "exclude", "excluded_exceptions", "exceptions"),
+            "write classification: an error that is permanent does not count",
+        ),
+        "enabled": "a circuit that never opens has a large failure_threshold",
         **dict.fromkeys(("min_consecutive_failures", "cooldown_duration"), "it belongs to cooldown, not to breaker"),
     }
 

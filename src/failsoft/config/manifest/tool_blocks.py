@@ -139,6 +139,14 @@ class SharedBlock(Block):
         **dict.fromkeys(("overrides", "errors", "classify"), "write classification, a list of overrides"),
         "description": "a tool's description is the docstring of its function",
         **dict.fromkeys(("args", "arguments", "parameters"), "a tool's parameters are those of its function"),
+        **dict.fromkeys(
+            ("handle_tool_error", "handle_tool_errors", "handle_validation_error", "failure_error_function"),
+            "leave it out: the model is told of every failed call",
+        ),
+        **dict.fromkeys(
+            ("return_direct", "args_schema", "strict", "prepare", "requires_approval", "needs_approval"),
+            "it belongs to the framework's own tool: give it there",
+        ),
         "name": "write id for the tool's name, label for how people call it",
         **dict.fromkeys(("process", "thread"), 'write isolation: "process" or "thread"'),
         **dict.fromkeys(("rate_limit", "ratelimit", "throttle", "rps", "rpm"), 'write rate: "100/1m"'),

@@ -28,6 +28,7 @@ MOMENT = 1e-6  # tolerance of one microsecond, so that binary fractions do not d
 _PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _WHOLE = re.compile(PATTERN)
 _PART = re.compile(r"(?<![0-9.])([0-9.]++)(ms|s|m|h)")
+_LIKELY_MS = 1000  # a number of this size without a unit
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _EXAMPLE = 'write a number with a unit of ms, s, m or h, like "30s", "500ms" or "1m30s"'
 
@@ -78,18 +79,23 @@ def _read(value: object, *, bare_ms: bool) -> Seconds:
         if _WHOLE.fullmatch(value):
             return Seconds(math.fsum(_part(float(number), unit) for number, unit in _PART.findall(value)), value)
         if _NUMBER.fullmatch(value):
-            raise ValueError(f'{brief(value)} has no unit: write "{value}s"')
+            raise ValueError(f"{brief(value)} has no unit: {_with_unit(value, float(value))}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if bare_ms:
             return Seconds(_part(min(value, LONGEST * 2000), "ms"))  # an int can be larger than any float
         if 1e-6 <= value <= LONGEST:
-            raise ValueError(f'{brief(value)} has no unit: write "{_decimal(value)}s"')
+            raise ValueError(f"{brief(value)} has no unit: {_with_unit(_decimal(value), value)}")
     else:
         from datetime import timedelta  # rarely needed, and slow to import
 
         if isinstance(value, timedelta):
             return Seconds(value.total_seconds())
     raise ValueError(f"{brief(value)} is not a duration: {_EXAMPLE}")
+
+
+def _with_unit(written: str, number: float) -> str:
+    """Say how to write a number with its unit. A thousand and more are more likely milliseconds."""
+    return f'write "{written}ms" or "{written}s"' if number >= _LIKELY_MS else f'write "{written}s"'
 
 
 def _part(number: float, unit: str) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 _CLOSE = 0.8  # "mode" is not "code"
 _SIGNS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d+")
+_PARTS = re.compile("[_-]")
 _LONGEST = 100  # characters that are compared
 
 
@@ -38,5 +39,5 @@ def did_you_mean(name: str, known: Iterable[str], *, before: str = "") -> str:
     from difflib import get_close_matches  # imported only after a mistake
 
     known = list(known)
-    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in one.split("_")][:3]
+    near = get_close_matches(name, known, n=3, cutoff=0.75) or [one for one in known if name in _PARTS.split(one)][:3]
     return f"; did you mean {' or '.join(before + one for one in near)}?" if near else ""

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import builtins
+from collections.abc import Callable, Iterator, Mapping
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from itertools import pairwise
 from types import FunctionType
 from typing import Any
 
 from failsoft.core.model.durations import text
+from failsoft.core.model.misspelt import find_meant
 from failsoft.core.model.options import QUEUE, Override, RetryOptions, ToolOptions
 
 Oddity = tuple[str, str]  # the field, and the reason
 
+_KEYWORDS = frozenset(
+    "type properties required items additionalProperties enum const anyOf oneOf allOf not minimum maximum minLength maxLength "
+    "minItems maxItems pattern format title description default examples prefixItems patternProperties uniqueItems".split()
+)
+_NEARLY = 0.9  # "ValeuError" is a misspelt "ValueError", "NotFoundError" is not a misspelt "FileNotFoundError"
 _SHORT = 0.1  # seconds; a shorter open time is probably a mistake
 
 
@@ -33,7 +40,11 @@ def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
             "failed_if",
             f"{options.failed_if.__name__} never returns anything, so no value is a failure: add a return",
         )
+    if isinstance(options.output, Mapping):
+        yield from _find_odd_schema(options.output)
     for number, entry in enumerate(options.classification):
+        if isinstance(entry, Override) and entry.exception is not None and (why := _doubt_exception(entry.exception)):
+            yield f"classification[{number}].exception", why
         for earlier in options.classification[:number]:
             if isinstance(entry, Override) and isinstance(earlier, Override) and _covers(earlier, entry):
                 yield f"classification[{number}]", "is never reached: an earlier entry matches all that it does"
@@ -75,6 +86,27 @@ def _find_odd_fallbacks(options: ToolOptions) -> Iterator[Oddity]:
                 break
         if fallback.cooldown is not None and fallback.cooldown.timeout < _SHORT:
             yield f"{field}.cooldown", _too_short(fallback.cooldown.timeout)
+
+
+def _find_odd_schema(schema: Mapping[str, Any]) -> Iterator[Oddity]:
+    for key in schema:
+        meant = None if key in _KEYWORDS else find_meant(key, _KEYWORDS)
+        if meant is not None:
+            yield "output", f"{key!r} is not a keyword of JSON Schema, so it checks nothing; did you mean {meant!r}?"
+
+
+def _doubt_exception(name: str) -> str:
+    """Say why no exception has this name; empty if one may have it."""
+    from difflib import SequenceMatcher  # few tools name an exception
+
+    if not all(part.isidentifier() or part == "<locals>" for part in name.split(".")):
+        return f"{name!r:.80} is not the name of a class, so it never matches: write one like 'TimeoutError'"
+    known = {found for found, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)}
+    plain = name.removeprefix("builtins.")
+    meant = None if "." in plain or plain in known else find_meant(plain, known)
+    if meant is None or SequenceMatcher(None, plain.lower(), meant.lower()).ratio() < _NEARLY:
+        return ""
+    return f"{name!r:.80} is probably misspelt, and never matches then; did you mean {meant!r}?"
 
 
 def _too_short(timeout: float) -> str:

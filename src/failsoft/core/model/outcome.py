@@ -261,7 +261,8 @@ point_elsewhere(
     {
         "error exception": "outcome.fault, which is None for a success",
         "result data output": "outcome.value",
-        "ok success succeeded": 'outcome.status == "succeeded"',
+        "get raise_for_status get_or_raise": "outcome.unwrap(), which returns the value or raises",
+        "ok success succeeded is_success successful": 'outcome.status == "succeeded"',
         "failed": 'outcome.status != "succeeded"',
         "message text": "outcome.explanation.user, or outcome.fault.message",
     },
