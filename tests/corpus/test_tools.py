@@ -11,13 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from failsoft.core.effects import things
 from failsoft.core.effects import words as effect_words
 from failsoft.core.effects.recognition import recognise
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "tools.jsonl").read_text().splitlines()]
 SOURCES = list(dict.fromkeys(row["source"] for row in ROWS))
-TABLES = {name: table for name, table in vars(effect_words).items() if isinstance(table, frozenset) and name.isupper()}
-WORD_TABLES = {name: table for name, table in TABLES.items() if name != "COMPOUND_NOUNS"}
+WORD_TABLES = {
+    (module, name): table
+    for module in (effect_words, things)
+    for name, table in vars(module).items()
+    if isinstance(table, frozenset) and name.isupper() and name != "COMPOUND_NOUNS"
+}
 
 # With one of these, a verb is a verb of two words.
 PARTICLES = frozenset("in out on off up down over back forward to at for".split())
@@ -27,14 +32,15 @@ LIMITS = (0.01, 0.10, 0.80, 0.10)
 # These sources were scored before their tools were looked at. Their labels stay, and their own figures are the floor.
 # The hints of "mcp-second" are often wrong ("addPercySnapshotCommands" is hinted as a read). In the others, one or two
 # labels are wrong: an operation that only answers is a POST ("linkedTargets", "operations.wait"), has no readonly trait
-# ("ListTelemetryQuerySessions") or no hint as a read ("auth0_get_quickstart_guide", and "detectedSecretsQueries": "Despite being a POST this only reads"). One in 38 to 78 is
-# over 1 %.
+# ("ListTelemetryQuerySessions") or no hint as a read ("auth0_get_quickstart_guide", and "detectedSecretsQueries": "Despite being a POST this only reads"). One in 38 to 87 is
+# over 1 %. In "openapi-fourth" two POSTs only answer ("monitor_api.fetch_metrics", "oauth.introspect").
 OWN_LIMITS = {
     "mcp-second": (0.01, 0.14, 0.77, 0.12),
     "aws-second": (0.014, 0.10, 0.80, 0.10),
     "google-second": (0.038, 0.10, 0.80, 0.10),
     "mcp-node": (0.013, 0.10, 0.80, 0.10),
     "mcp-third": (0.027, 0.10, 0.80, 0.10),
+    "openapi-fourth": (0.023, 0.10, 0.80, 0.10),
 }
 # Without "begin", a word that only "azure" has, two POST operations that begin a query are reads. "agent-tools",
 # "plain-functions" and "services" have many verbs that no other source has ("refactor", "dedupe"), and most of them no
@@ -81,12 +87,12 @@ def without(source: str) -> Iterator[None]:
     for row in ROWS:
         (here if row["source"] == source else elsewhere).update(words(f"{row['name']} {row['description']}"))
     try:
-        for name, table in WORD_TABLES.items():
-            setattr(effect_words, name, table - (here - elsewhere))
+        for (module, name), table in WORD_TABLES.items():
+            setattr(module, name, table - (here - elsewhere))
         yield
     finally:
-        for name, table in WORD_TABLES.items():
-            setattr(effect_words, name, table)
+        for (module, name), table in WORD_TABLES.items():
+            setattr(module, name, table)
 
 
 def test_the_corpus_has_500_tools_with_labels_and_their_origin() -> None:

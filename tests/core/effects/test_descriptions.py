@@ -94,6 +94,27 @@ DESCRIPTIONS = [
         "not read",
         ["Execute a SELECT, INSERT or UPDATE query", "Runs a select query. Also accepts INSERT and DELETE"],
     ),
+    (
+        "a file that is answered",
+        "read",
+        [
+            "Exports the rows as CSV.",
+            "Downloads an attachment. Returns base64-encoded content.",
+            "Download an attachment as an embedded resource.",
+            "Analyze locks: blocked queries and deadlocks.",
+            "Reports whether the service is up.",
+        ],
+    ),
+    (
+        "a file that is stored, and a report that is sent",
+        "not read",
+        [
+            "Exports the rows as CSV to a bucket.",
+            "Downloads the archive to the local disk. Returns the content type.",
+            "Exports the report as HTML and emails it to the team.",
+            "Reports a user to the moderators.",
+        ],
+    ),
 ]
 
 
@@ -115,6 +136,8 @@ def test_words_that_flip_a_description(why: str, expected: str, descriptions: li
         ("get_link", "Gets or creates a link to a file."),
         ("read_volume", "Get or set the volume."),
         ("list_branches", "List, create or delete branches."),
+        ("GetRide", "Books a ride to a destination."),
+        ("conversations_getTeams", "Set the workspaces that connect to a channel."),
     ],
 )
 def test_a_read_whose_description_begins_with_a_write_beside_it_is_not_a_read(name: str, description: str) -> None:

@@ -130,6 +130,31 @@ NAMES = [
         "convert_currency convert_timezone convert_units convert_to_celsius convert_markdown_to_html",
     ),
     ("a token is issued when it is asked for", "not read", "get_access_token request_otp generate_token fetch_otp"),
+    (
+        "nouns alone are looked at",
+        "read",
+        """workflows projects albums artist product album_tracks console_logs channels_replies product_by_handle
+        pageByHandle viewsqueries.results wikipedia_summary""",
+    ),
+    (
+        "but not with a word before them that may be a verb, nor the name of an act",
+        "not read",
+        "balance_accounts water_plants run_tests munge_records cancellations settings order_by_id dedupe_list",
+    ),
+    ("a switch at the end", "write", "maintenance_on lights_off metafieldsSet json_set"),
+    ("and what only ends like one", "not write", "depends_on data_set based_on"),
+    (
+        "a verb behind a noun that may be a verb",
+        "write",
+        "monitor_create export_cancel verify_start firecrawl_monitor_delete",
+    ),
+    ("a read behind one", "read", "monitor_list firecrawl_monitor_get pods_top nodes_log"),
+    ("commands on hashes, lists and sets write", "write", "hset lpush rpop sadd srem zadd xdel xack"),
+    ("or read", "read", "hget hgetall llen lrange smembers zrange hexists"),
+    ("a verb behind current acts", "not read", "current_user_follow_playlist"),
+    ("what it says about the current one is read", "read", "current_user_saved_shows current_user_playlists"),
+    ("the next of what is played", "write", "next_song previous_track next_slide cast_vote watch_repo"),
+    ("a unit that becomes another", "read", "gallon_to_liter celsius_to_fahrenheit"),
     ("leave is also what employees take", "not write", "list_employee_leave"),
     ("a version is no action", "read", "deal_search.v1 contacts/search/v2 search_api_v2"),
 ]

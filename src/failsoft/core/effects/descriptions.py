@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from failsoft.core.effects import patterns
+from failsoft.core.effects import patterns, things
 from failsoft.core.effects import words as table
 from failsoft.core.effects.names import PARTS, WORDS, Named, joined, light, phrasal, reads, words_of, writes
 
@@ -29,9 +29,10 @@ _FIRST_WORD = re.compile(
     r"(?P<word>[a-z]+)\b ?(?P<following>\w*)",
     re.IGNORECASE,
 )
-_AFTER_NOUNS = table.LOOKED_AT | frozenset(
+_AFTER_NOUNS = things.LOOKED_AT | frozenset(
     "from is are that which in with for sent received".split()
 )  # "Message from a user"
+_TELLS = frozenset("whether if how what which when where current".split())  # "Reports whether it is up"
 _HANDED = re.compile(r"(?<!answer)(?<!answers) to (?:an?|the|your|another|one) \w+", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.:;](?:\s|$)")
 _AFTERWARDS = re.compile(r"\bthen ([a-z]+)")
@@ -75,18 +76,27 @@ def by_opening(description: str) -> Named | None:
     mark = next((word for word in WORDS.findall(first["mark"] or "") if writes(word.lower())), None)
     if mark is not None:
         return Named("write", f'its description says "{mark}"')
-    label = _verb(first["label"].lower()) if first["label"] else None
+    label = _label(first["label"].lower()) if first["label"] else None
     if label is not None and (reads(label) or writes(label)):
         return _described(first["label"], "", description[first.start("label") :])
     word, following = first["word"].lower(), first["following"].lower()
     rest = description[first.start("word") :]
     stem = word.removesuffix("s")
+    if label in table.OPENING_READS:
+        return Named("read", f'its description says "{first["label"]}"')
+    if patterns.HANDED_OVER.match(rest) and not (patterns.STORED.search(rest) or _also_writes(rest)):
+        return Named("read", f'its description says "{first["word"]}"')
     if stem in table.ENABLERS and _LEAD_IN.match(rest):
         return None
     if stem in table.OPENING_READS or (word in table.DESCRIBED_THINGS and following):
         also = _also_writes(description)
         return Named("write" if also else "read", f'its description says "{also or first["word"]}"')
     return _described(first["word"], following, rest)
+
+
+def _label(word: str) -> str | None:
+    """Return the verb of a label: "Lists: ...", "Analyze locks: ..."."""
+    return _verb(word) or next((form for form in forms_of(word) if form in table.OPENING_READS), None)
 
 
 def begins_with_verb_of(name: str, description: str) -> bool:
@@ -119,8 +129,10 @@ def _described(word: str, following: str, rest: str) -> Named | None:
             return Named("write", f'its description says "{also}"')
         return None if _acts_on(verb, rest) else Named("read", said)
     noun = verb in table.WRITES_FIRST | table.WRITES_IN_FRONT and following in _AFTER_NOUNS
+    if verb == "report" and following in _TELLS:
+        return Named("read", said)
     if verb == "resolve":
-        noun = bool(table.LOOKED_UP & set(WORDS.findall(rest[:80].lower())))
+        noun = bool(things.LOOKED_UP & set(WORDS.findall(rest[:80].lower())))
     return None if noun else Named("write", said)
 
 
@@ -160,7 +172,7 @@ def _acts_on(verb: str, rest: str) -> bool:
     """True if the object turns a read into an action: "Convert a lead", "Query a SQL database", "Give points to a user"."""
     objects = {word.lower() for word in WORDS.findall(rest[:80])}
     if verb == "convert":
-        return bool(table.CONVERTED & objects) or table.MEASURES.isdisjoint(
+        return bool(things.CONVERTED & objects) or things.MEASURES.isdisjoint(
             objects | {word.removesuffix("s") for word in objects}
         )
     sentence = _SENTENCE.split(rest, maxsplit=1)[0]

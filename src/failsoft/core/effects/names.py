@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from failsoft.core.effects import things
 from failsoft.core.effects import words as table
 
 ToolEffect = Literal["read", "write", "neither"]
@@ -77,9 +78,9 @@ def _has_object(words: list[str]) -> bool:
     """
     last = words[-1]
     looked_at = (
-        last in table.LOOKED_AT | table.INFORMATION or last.endswith(("s", "ing")) or reads(last) or writes(last)
+        last in things.LOOKED_AT | things.INFORMATION or last.endswith(("s", "ing")) or reads(last) or writes(last)
     )
-    return not (looked_at or words[0] in table.OWNERS or words[2] in table.PREPOSITIONS)
+    return not (looked_at or words[0] in things.OWNERS or words[2] in table.PREPOSITIONS)
 
 
 def _may_be_verb(word: str) -> bool:
@@ -98,26 +99,27 @@ def _by_words(words: list[str]) -> Named | None:
     """Judge the part of a name that names the action."""
     if not words:
         return None
-    if len(words) > 2 and words[-2] == "by" and words[-1] in table.KEYS:  # "page_by_handle": the key is no verb
+    if len(words) > 2 and words[-2] == "by" and words[-1] in things.KEYS:  # "page_by_handle": the key is no verb
         words = words[:-1]
     first, last = words[0], words[-1]
     if len(words) > 1 and first in table.MANNERS and reads(words[1]):
         return _by_words(words[1:])
     if len(words) == 2 and first in table.JOBS and last in table.STATES:
         return None
-    if first == "resolve" and table.LOOKED_UP & set(words[1:]):
+    if first == "resolve" and things.LOOKED_UP & set(words[1:]):
         return _read(first) if len(words) == 2 else None
     if first in table.COMMAND_LINES and len(words) == 2 and last in table.COMMANDS_THAT_SHOW:
         return _read(last)
     if first in table.OPEN and not phrasal(first, words[1:]):
         asked = _object(table.ASKS_OF, first, words[1:])
-        return joined(words) or (_read(f"{first} … {asked}") if asked else None)
+        return joined(words) or (_read(f"{first} … {asked}") if asked else _managed(words[1:]))
     if first in table.READS_FIRST:
         return joined(words) or _read(first)
     if first in table.READS_BEFORE_NOUN and words[1:2] not in ([], ["up"]):
-        return None if len(words) > 2 and writes(last) else _read(first, weak=True)
+        acts = len(words) > 2 and (writes(last) or any(map(writes, words[2:-1])))  # "current_user_follow_playlist"
+        return None if acts else _read(first, weak=True)
     if len(words) > 1 and first in table.WRITES_FIRST and not _action(words):
-        return None if last in table.LOOKED_AT | table.INFORMATION else _write(first, weak=True)
+        return None if last in things.LOOKED_AT | things.INFORMATION else _write(first, weak=True)
     return _by_pure_verbs(words) or joined(words) or _by_new(words) or _by_last(words)
 
 
@@ -129,11 +131,27 @@ def _by_new(words: list[str]) -> Named | None:
 
 def _by_last(words: list[str]) -> Named | None:
     last = words[-1]
+    if _switches(words):
+        return _write(f"{words[-2]} {last}")
+    if len(words) == 2 and words[0].endswith("s") and last in table.COMMANDS_THAT_SHOW:  # "pods_top"
+        return _read(last)
+    if len(words) == 3 and words[1] == "to" and things.MEASURES.issuperset({words[0], last}):  # "gallon_to_liter"
+        return _read(f"to {last}")
     if last in table.ACTIVITIES:
         return Named("neither", f'"{last}" in its name', weak=True)
     if last in table.WRITES_LAST or (len(words) == 1 and last in table.WRITES_FIRST | table.WRITES_IN_FRONT):
         return _write(last, weak=last in table.WRITES_FIRST)
     return _by_object(words) or _agent(last)
+
+
+def _switches(words: list[str]) -> bool:
+    """True for "maintenance_off" and "metafields_set", but not for "depends_on" and "data_set"."""
+    if len(words) < 2:
+        return False
+    before, last = words[-2:]
+    if last in ("on", "off"):
+        return not before.endswith(("ds", "ed"))
+    return last == "set" and (before in table.SETTABLE or (before.endswith("s") and not before.endswith("ss")))
 
 
 def _by_object(words: list[str]) -> Named | None:
@@ -167,8 +185,14 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
         if following in table.ARTICLES and _is_write_form(word):
             return _write(word)
         if word in table.OPEN and behind:
-            return joined(words)
+            return joined(words) or _managed(behind)
     return None
+
+
+def _managed(behind: list[str]) -> Named | None:
+    """Judge a verb behind a noun: "monitor_create", "export_list"."""
+    managed = table.MANAGES.get(behind[0]) if len(behind) == 1 else None
+    return Named(managed, f'"{behind[0]}" in its name') if managed else None
 
 
 def phrasal(verb: str, behind: list[str]) -> str:
@@ -248,7 +272,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
     if last and last[0] in table.SECOND_HALVES and verb not in table.READS_THAT_ARE_NOUNS:
         return None
     noun = verb in table.READS_THAT_ARE_NOUNS
-    if noun and not behind and before and may_be_rare_verb(before[0]):  # "scrub_list", "anonymize_view"
+    rare = before and before[0] not in table.SERVICES and may_be_rare_verb(before[0])
+    if noun and not behind and rare:  # "scrub_list", "anonymize_view"
         return None
     if noun and behind and writes(behind[-1]):
         return None if behind[-1] in table.WRITES_THAT_ARE_NOUNS else _write(behind[-1])
@@ -265,7 +290,7 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
         return None
     if verb == "list" and ("sale" in behind or "on" in behind[:1]):  # "list_item_for_sale", "list_on_ebay"
         return None
-    if verb in ("get", "fetch", "obtain", "request", "retrieve") and behind[-1:] and behind[-1] in table.ISSUED:
+    if verb in ("get", "fetch", "obtain", "request", "retrieve") and behind[-1:] and behind[-1] in things.ISSUED:
         return Named("neither", f'"{verb} … {behind[-1]}" in its name may issue one')
     if verb in ("get", "obtain", "request") and len(behind) == 2 and _by_new(behind) is not None:  # "get_new_address"
         return Named("neither", f'"{verb} new {behind[-1]}" in its name may make one')
@@ -276,8 +301,8 @@ def _turned(verb: str, before: list[str], behind: list[str]) -> Named | None:
 
 def _converts_record(behind: list[str]) -> bool:
     """True unless only a measure or a notation changes: "convert_lead", but not "convert_currency"."""
-    records = table.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}
-    return bool(records) or table.MEASURES.isdisjoint(behind)
+    records = things.CONVERTED & {*behind[:1], *(after for to, after in pairwise(behind) if to == "to")}
+    return bool(records) or things.MEASURES.isdisjoint(behind)
 
 
 def _action(words: list[str]) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
+from failsoft.core.effects import things
 from failsoft.core.effects import words as table
 from failsoft.core.effects.descriptions import forms_of, may_change
-from failsoft.core.effects.names import PARTS, WORDS, Named, action_of, may_be_rare_verb, writes
+from failsoft.core.effects.names import PARTS, WORDS, Named, ToolEffect, action_of, may_be_rare_verb, writes
 
+# Commands on hashes, lists, sets, streams and sorted sets: "hget", "lpush".
+_DATA_COMMAND = re.compile(
+    r"m?[hlrsxz]?(?:(?P<read>get(?:all)?|range|len|card|keys|vals|exists|members|score|ttl)"
+    r"|(?P<write>set|del|add|rem|push|pop|trim|incrby|decrby|ack))"
+)
 _INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
 _CONJUNCTION = re.compile(r"(?:and|or|then)(\w+)")
 _ARTICLE = re.compile(r"^\W*(?:(?:the|an?|all|any|your|this) )?", re.IGNORECASE)
@@ -29,17 +35,41 @@ def by_thing(name: str, description: str) -> Named | None:
         return None
     if _is_asked_about(words):
         return Named("read", said)
-    number = last in ("rate", "rates") and bool(table.RATED & set(words[-2:-1]))  # "currency_exchange_rates"
+    number = last in ("rate", "rates") and bool(things.RATED & set(words[-2:-1]))  # "currency_exchange_rates"
     if not any(
-        _may_be_verb(word) for word in words[: -2 if number else -1] if word not in table.OWNERS | table.SERVICES
+        _may_be_verb(word) for word in words[: -2 if number else -1] if word not in things.OWNERS | table.SERVICES
     ):
-        if last in table.INFORMATION or number:
+        if last in things.INFORMATION or number:
             return Named("read", said)
-        if last in table.INFORMATION_OF and (table.OWNERS | table.SERVICES).issuperset(parts[-1][:-1]):
+        if last in things.INFORMATION_OF and (things.OWNERS | table.SERVICES).issuperset(parts[-1][:-1]):
             return Named("read", said)
-        if last in table.THINGS_TO_LOOK_AT and table.DESCRIBE_A_THING.union(words) & set(opening):
+        if last in things.THINGS_TO_LOOK_AT and things.DESCRIBE_A_THING.union(words) & set(opening):
             return Named("read", said)
+    if _are_things(words):
+        return Named("read", f'"{last}" in its name, and no verb')
     return _by_unparted_verb(parts[-1][0]) if len(parts[-1]) == 1 else None
+
+
+def _are_things(words: list[str]) -> bool:
+    """True for a name of nouns alone: "workflows", "album_tracks", "product_by_handle".
+
+    Before a plural, an unknown word may be a verb that no table has: "dedupe_records".
+    """
+    if len(words) > 2 and words[-2] == "by" and words[-1] in things.KEYS:
+        words = words[:-2]
+    *before, last = words
+    if any(word not in things.NOUNS_BEFORE | table.SERVICES and not _is_plural(word) for word in before):
+        return False
+    if any(map(_may_be_verb, before)):
+        return False
+    return _is_plural(last) or (not before and last in things.READ_ALONE)
+
+
+def _is_plural(word: str) -> bool:
+    if word == "settings" or any(word.startswith(verb) for verb in table.UNPARTED_WRITES):  # "cancellations"
+        return False
+    noun = word.removesuffix("s")
+    return noun != word and len(noun) > 3 and not (noun.endswith(("s", "u", "i")) or _may_be_verb(word) or writes(noun))
 
 
 def _is_asked_about(words: list[str]) -> bool:
@@ -50,7 +80,7 @@ def _is_asked_about(words: list[str]) -> bool:
     return (
         (first in table.ASKED_ABOUT and last in table.ASPECTS)
         or (first in table.RUNNING and last in table.RUNNING_ASPECTS)
-        or (first in table.RATED and last in ("rate", "rates"))
+        or (first in things.RATED and last in ("rate", "rates"))
     )
 
 
@@ -65,6 +95,10 @@ def _may_be_verb(word: str) -> bool:
 
 def _by_unparted_verb(word: str) -> Named | None:
     """Judge a name of one word by the verb at its start: "createuser", "getweather"."""
+    command = _DATA_COMMAND.fullmatch(word)
+    if command is not None:
+        effect: ToolEffect = "read" if command["read"] else "write"
+        return Named(effect, f'"{command["read"] or command["write"]}" in its name')
     for verb in (*table.UNPARTED_WRITES, *table.UNPARTED_READS):
         rest = word.removeprefix(verb)
         if rest == word or len(rest) < 3 or _INFLECTION.fullmatch(rest):

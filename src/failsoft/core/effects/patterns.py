@@ -29,6 +29,19 @@ NAMES_A_SEARCH = re.compile(
     re.IGNORECASE,
 )
 
+# A file that is answered, not stored: "Exports the rows as CSV", "Downloads an attachment. Returns base64".
+HANDED_OVER = re.compile(
+    r"(?:download|export|render|scrape)s?\b.{0,200}?"
+    r"(?: (?:as|in) (?:an? |the |specified )?(?:\w{1,30} )?(?:base64|embedded resources?|csv|json|e?json format|html|markdown|text)\b"
+    r"|\breturns? (?:it |them )?(?:as |the |its |an? )?(?:\w{1,30}[ -])?(?:base64|contents?|bytes|text|data)\b)",
+    re.IGNORECASE,
+)
+STORED = re.compile(
+    r" (?:to|into|on|in) (?:an? |the |your )?(?:\w{1,30} )?(?:file|disk|path|folder|directory|location|bucket|drive|storage)\b"
+    r"|\b(?:save|store|email|upload)[sd]?\b(?! or)",
+    re.IGNORECASE,
+)
+
 # What is given back, not answered: "Returns the book to the library".
 GIVEN_BACK = re.compile(
     r" (?:an? |the |some |your |all )?(?:\w+ ){0,3}(?:delivered|purchased|bought|borrowed|rented|loaned|defective|damaged|unwanted)\b"
@@ -61,6 +74,14 @@ SAYS_WRITE = re.compile(
     r"|\birreversib"
     r"|\bwrite operations?\b"
     r"|\b(?:reading|read) ?(?:or|and|/) ?(?:writing|write)\b",
+    re.IGNORECASE,
+)
+
+# The first words of a description that change something, whatever verb of reading the name has: "GetRide: Books a ride".
+SAYS_CHANGE = re.compile(
+    r"^\W{0,9}(?:this (?:tool|function|method|endpoint) )?(?:will )?"
+    r"(?:(?:add|update|delete|remove|replace|rename|move|set|assign|revoke|approve|enroll|insert|reserve|book|modify|archive|edit)s?"
+    r"|cancels?|publish(?:es)?|overwrites?) (?:an?|the|all|your|this|one|some|new|existing|multiple)\b",
     re.IGNORECASE,
 )
 

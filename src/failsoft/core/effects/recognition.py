@@ -63,7 +63,11 @@ def recognise(name: str, description: str = "") -> Recognised:
     if opening is not None:
         return Recognised(opening.effect, opening.reason)
     if named.effect == "read":
-        admitted = found(patterns.CONFESSIONS, description) or coordinated_write(description)
+        admitted = (
+            found(patterns.CONFESSIONS, description)
+            or coordinated_write(description)
+            or found(patterns.SAYS_CHANGE, description)
+        )
         if admitted:
             return Recognised("neither", f'{named.reason}, but its description says "{admitted}"')
     return Recognised(named.effect, named.reason)

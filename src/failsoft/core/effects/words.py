@@ -6,9 +6,14 @@ rows are verbs, nouns and particles of the language that APIs are written in. ``
 
 from __future__ import annotations
 
+from typing import Literal
 
-def _words(text: str) -> frozenset[str]:
+
+def split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+_words = split_words
 
 
 # Verbs that only ask or compute. They decide wherever they stand in a name.
@@ -19,11 +24,15 @@ READS = _words("""
     recommend suggest predict filter sort rank validate preview convert diff autocomplete introspect wait
     aggregate explain interpret infer deduce diagnose troubleshoot forecast tokenize transcribe paraphrase decode
     srch qry lst chk inquire enquire geolocate quantify solve average exists contains lint grep glob ls stat nslookup traceroute whois desc calc geocode
+    assess appraise ascertain correlate contrast crosscheck crossref decipher decompile disassemble extrapolate
+    interpolate gauge probe proofread spellcheck lemmatize rerank tabulate tally typecheck uncover triangulate ocr
+    multiply divide factorial modulo
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
 READS_FIRST = _words("""
     is has are can does was were should what whats which who whos where when why how see head tail measure cat sum
+    pwd df du uptime printenv hostname
 """)
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
@@ -58,6 +67,16 @@ WRITES = _words("""
     airdrop delist preheat defrost dispense irrigate autoscale cordon uncordon defragment stash squash vacate expel
     upd updt rmv chg snd cxl xfer minimize minimise maximize maximise customize customise personalize personalise replenish restock rescind annul forfeit relinquish crosspost prepare persist refuel autofix del relist uncheck deselect freeze handoff flip recharge
     refactor organize organise cleanup teardown takedown nack taint untaint boot honk fix
+    accelerate accumulate adjourn administer affix allot automate banish bequeath compensate confine confiscate
+    consolidate contribute decommission dedupe deduplicate demolish deplete detonate disband dismantle dissolve divert eject elevate
+    eliminate emit empower enact enforce engrave enlist entitle erect evacuate exempt expedite extinguish fabricate
+    finetune halt hoist ignite impose inactivate incorporate inflate inform instruct interrupt jettison kickoff
+    litigate logoff mandate manufacture mediate mitigate mobilize monetize multicast negotiate neutralize nullify
+    obliterate offload orchestrate oust penalize preempt preorder prohibit purify recruit rectify reduce refurbish
+    rehire reinstate remap remarket remodel remunerate renegotiate reprice reprint reprogram requisition rescue
+    reseed respawn restyle resurrect retain retarget retire retransmit rewind scaffold seek sideload stabilize
+    strengthen sublet subsidize substitute supersede suppress teleport thaw transmit transplant uproot upsell vaccinate
+    withhold annotate isolate expose cp
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -66,21 +85,28 @@ WRITES_FIRST = _words("""
     tag label flag star bookmark favorite schedule transfer fund link block lock release record log draft trade exchange
     return issue index queue fork commit resolve bid water note escrow stake group fire light feed ring
     wire bill invoice page tip gift award
-    forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade expose touch
-    annotate isolate rollout stage bridge alert hold sweep cap zero double halve adj heat cool mod supply
+    forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade touch
+    rollout stage bridge alert hold sweep cap zero double halve adj heat cool mod supply
     vacuum zip
+    arrange assemble auction bounce brick buzz exit flash fuse greet loop knock lift maintain mount pack pair plug
+    polish pour pump punch quit raffle refer seal secure seed shelve shoot shred shrink shut silence sink snooze soften
+    spawn speak spin splice sponsor spray squeeze stamp steer step stitch tackle throttle throw tie tighten toss tow
+    triple twist unload upscale veto wake warm warn waive weld whisper widen yank zap compact pledge sanction permit
+    relay delay triage
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
-WRITES_IN_FRONT = _words("set turn switch sign drop empty build make pull type format dim cook split engage end")
+WRITES_IN_FRONT = _words("""
+    set turn switch sign drop empty build make pull type format dim cook split engage end watch
+""")
 
 # Nouns that are actions at the end of a name without a verb: "bank_transfer", "git_commit".
-WRITES_LAST = _words("commit transfer payment forward")
+WRITES_LAST = _words("commit transfer payment forward scale")
 
 # Verbs that may read or write, or that make something without storing it. The description decides.
 OPEN = _words("""
-    generate export download verify test simulate evaluate analyze analyse track monitor watch load open take capture
-    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select render
+    generate export download verify test simulate evaluate analyze analyse track monitor load open take capture
+    screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select render scan define analyze analyse next previous cast
 """)
 
 # Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
@@ -89,6 +115,15 @@ LIGHT_READS = _words("search lookup calculation comparison")
 LIGHT_OPEN = _words(
     "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
 )
+
+# Verbs behind a noun that may be a verb of OPEN as well: "monitor_create", "export_list".
+MANAGES: dict[str, Literal["read", "write"]] = {
+    **dict.fromkeys(_words("create delete update remove start stop cancel send"), "write"),
+    **dict.fromkeys(_words("get list"), "read"),
+}
+
+# Nouns before "set" at the end of a name where it is a verb: "json_set", but not "data_set".
+SETTABLE = _words("json value key config variable var env flag mode status option property cookie header attribute")
 
 # An article behind a word of WRITES_FIRST shows that the word is a verb, even inside a name: "github_star_a_repo".
 ARTICLES = _words("a an the")
@@ -99,6 +134,9 @@ SERVICES = _words("""
     hubspot salesforce zendesk intercom stripe paypal shopify trello asana todoist airtable zoom outlook teams gcal gdrive
     googlecalendar googledrive googledocs googlesheets dropbox reddit twilio sendgrid mailchimp confluence bitbucket
     pagerduty opsgenie sentry datadog supabase firebase calendly figma browser mobile playwright puppeteer android ios hass
+    weaviate pinecone milvus qdrant chroma redis mongodb postgres mysql sqlite dynamodb snowflake bigquery elasticsearch zotero obsidian
+    wikipedia arxiv tavily firecrawl heroku netlify vercel cloudflare proxmox grafana prometheus webflow wordpress
+    quickbooks xero monday clickup ynab pipedrive airbnb duckduckgo stackoverflow hackernews perplexity bluesky mastodon coingecko binance strava fitbit steam pg kube k8s aws gcp azure
 """)
 
 # Words behind a noun that is no verb: "text_to_speech".
@@ -139,7 +177,7 @@ PHRASAL_WRITES = {
     **dict.fromkeys(_words("show display"), _words("on")),
     "browse": _words("to"),
     "get": _words("rid"),
-    "http": _words("post"),
+    **dict.fromkeys(_words("http requests"), _words("post")),
 }
 PHRASAL_READS = {"look": _words("up at for")}
 
@@ -167,6 +205,9 @@ ACTS_ON: Objects = (
     (_words("check tick"), _words("checkbox box")),
     (_words("sort"), _words("range inbox")),
     (_words("open engage"), _words("door garage gate valve app tab browser url")),
+    (_words("next previous"), _words("song track episode webpage slide")),
+    (_words("cast"), _words("vote votes ballot")),
+    (_words("verify"), _words("otp microdeposits")),
     (_words("select input"), _words("option element tab radio checkbox text value")),
 )
 ACTING_VERBS = frozenset().union(*(verbs for verbs, _ in ACTS_ON))
@@ -175,6 +216,18 @@ ASKS_OF: Objects = (
     (_words("track monitor"), _words("package parcel shipment order delivery flight")),
     (_words("query select"), _words("row rows record records column columns")),
     (_words("verify"), _words("signature signatures")),
+    (_words("scan"), _words("key keys table item items row rows record records qr barcode receipt")),
+    (_words("scrape"), _words("url urls page pages webpage webpages website site web html markdown text content")),
+    (
+        _words("analyze analyse"),
+        _words("""
+            data dataset text sentiment image images photo document documents file files csv code query queries log logs
+            performance trend trends portfolio market stock competitor competitors keyword keywords traffic usage structure
+        """),
+    ),
+    (_words("ask"), _words("question questions docs documents documentation wiki kb")),
+    (_words("ping"), _words("server host system api instance service database")),
+    (_words("define"), _words("word words")),
 )
 
 # Programs of the command line. The word behind one is its command: "git_pull", "kubectl_scale".
@@ -222,35 +275,6 @@ READ_MARKS = _words(
     "message messages notification notifications email emails thread threads chat conversation inbox all as"
 )
 
-# Words after which a word of WRITES_FIRST is a noun: "order_status", "transfer_history".
-LOOKED_AT = _words("""
-    status state info information detail details history list count counts stats statistics summary metadata balance
-    limit limits score usage
-    results result total totals schema version price prices cost type types report reports log logs id
-    url address rate rates fee fees by of
-""")
-
-# "convert" only computes with the first, but changes the type of the second: "convert_lead", "convert_job_to_signal".
-MEASURES = _words("""
-    currency currencies amount amounts money unit units time times timezone timezones timestamp timestamps date dates temperature
-    coordinates number numbers base binary decimal hex color colors colour text string markdown html json xml csv yaml case
-    address addresses id ids identifiers length weight distance value values price prices speed degrees latex
-    liter litre gallon meter metre mile kilometer kilometre foot feet inch kilogram gram pound ounce celsius fahrenheit kelvin
-""")
-CONVERTED = _words("""
-    lead prospect quote trial order account user channel conversation task issue signal ticket case incident invoice
-    subtask customer deal opportunity contact existing draft visitor guest card physical virtual position points miles
-""")
-
-# Getting one of these has it issued: "get_access_token", "fetch_otp".
-ISSUED = _words("token otp passcode nonce")
-
-# "resolve" closes a ticket, but only looks up one of these.
-LOOKED_UP = _words("""
-    id ids url urls uri dns domain host hostname name names ref refs path symbol symbols handle doi slug library address
-    alias type
-""")
-
 # Writes that are nouns as well: "list_trash" lists, "list_remove" removes.
 WRITES_THAT_ARE_NOUNS = _words(
     "leave swap trash archive store import purchase deposit upgrade launch play process handle"
@@ -261,56 +285,17 @@ MANNERS = _words("batch bulk try async")
 
 # Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
 JOBS = _words("""
-    deploy upload import install sync login migrate restore archive ship refund process checkout purchase deposit claim credit
+    deploy upload import install sync login migrate restore archive ship refund process checkout purchase deposit claim credit build
 """)
 STATES = _words("status progress policy policies history score")
 
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
 
-# A name that ends in one of these, and has no verb, reads: nobody sends or changes "the weather". Words that are imperatives
-# or orders too ("report", "schedule", "quote") are not here: "bug_report" may file one.
-INFORMATION = _words("""
-    weather humidity forecast prices balances rates history statistics stats info information metadata overview
-    standings leaderboard ranking rankings uptime distance directions coordinates elevation population news headlines
-    definition definitions synonyms lyrics earnings dividends financials fundamentals statements holdings trends reviews
-    ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
-    detection recognition classification extraction translation calculation comparison estimation prediction
-    recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke timeline requirements arrivals departures
-""")
-
-# The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
-INFORMATION_OF = _words("""
-    price balance profile profiles time date details detail availability score scores status health quota usage schema
-    schemas indexes size logs location limits temperature position positions performance
-""")
-OWNERS = _words("""
-    account user customer client member employee patient student driver guest traveler passenger contact person team company
-    organization org group tenant vendor supplier merchant seller buyer product item stock share ticker coin crypto
-    token asset fund bond portfolio market bank card wallet loan credit payment invoice order subscription shipment package
-    parcel delivery flight train bus trip hotel room restaurant table booking reservation appointment event course class
-    game match season server host node pod service system cpu gpu disk memory ram network db database collection file
-    folder document page site website domain repo repository git branch project sprint job task run pipeline workflow
-    deployment queue device sensor battery vehicle car city country local world air water ocean outdoor session thread
-    channel chat app api model agent public personal current my movie film song album artist episode recipe place venue article
-    video timer points loyalty reward cursor mouse door tracking listing campaign budget gas parcel
-""")
-
-# The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
-THINGS_TO_LOOK_AT = INFORMATION | INFORMATION_OF | _words("summary tree progress count result results")
-
-# Words that begin a description of such a thing, besides the words of its name.
-DESCRIBE_A_THING = THINGS_TO_LOOK_AT | _words("past general basic full all data")
-
-# Nouns before "rate": "exchange_rate" is a number, "movie_rate" rates one.
-RATED = _words(
-    "exchange tax interest heart growth error conversion currency unemployment inflation birth mortality frame hit"
-)
-
 # Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
 ASKED_ABOUT = _words("""
     order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
-    credit checkout exchange ticket payment process deploy trip place light lock
+    credit checkout exchange ticket payment process deploy trip place light lock build
 """)
 ASPECTS = _words("status history info information detail details stats statistics score progress")
 
@@ -344,9 +329,6 @@ IRREGULAR = {
 
 # Words of a description by which a thing is not looked at, but given: "the new limits of a card".
 GIVEN = _words("new target desired changed wanted")
-
-# Words that tell one thing from the others: "product_by_handle".
-KEYS = _words("id ids handle slug name key uuid number code url path hash symbol sku")
 
 # HTTP methods that read.
 READ_METHODS = _words("get head")
