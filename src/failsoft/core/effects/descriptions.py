@@ -54,7 +54,8 @@ def by_description(description: str) -> Named | None:
     said = found(patterns.SAYS_READ, description)
     if said:
         return Named("read", f'its description says "{said}"')
-    opening = by_opening(description)
+    preamble = patterns.PREAMBLE.match(description)
+    opening = by_opening(description[preamble.end() :] if preamble else description)
     if opening is not None:
         return opening
     for lead in _LEAD_IN.finditer(description[:300]):

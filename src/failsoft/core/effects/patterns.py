@@ -42,6 +42,12 @@ STORED = re.compile(
     re.IGNORECASE,
 )
 
+# Sentences of advice before what a tool does: "Always use the filter. Fetches a page".
+PREAMBLE = re.compile(
+    r"(?:(?:when (?:using|calling)|only (?:use|omit)|note|important|always|never|warning|deprecated)\b[^.]{0,200}\. ){1,3}",
+    re.IGNORECASE,
+)
+
 # What is given back, not answered: "Returns the book to the library".
 GIVEN_BACK = re.compile(
     r" (?:an? |the |some |your |all )?(?:\w+ ){0,3}(?:delivered|purchased|bought|borrowed|rented|loaned|defective|damaged|unwanted)\b"

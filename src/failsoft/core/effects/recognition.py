@@ -45,13 +45,14 @@ _SECTION = re.compile(
     r"\n[ \t]{0,40}(?:(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?)[ \t]{0,8}:?[ \t]{0,8}\n|:[a-z])"
 )
 _URL = re.compile(r"https?://[^\s)\]>]+")
+_LINK = re.compile(r"\[([^\]\[]{1,120})\]\(\)")  # what stays of a link without its address
 _UNDECIDED = Recognised("neither", "its name and description do not say")
 
 
 def recognise(name: str, description: str = "") -> Recognised:
     """Recognise the effect of a tool with this name and description."""
     description = _SECTION.split(description[: _DESCRIPTION_LIMIT * 4], maxsplit=1)[0]
-    description = " ".join(_URL.sub("", description).split())[:_DESCRIPTION_LIMIT]
+    description = " ".join(_LINK.sub(r"\1", _URL.sub("", description)).split())[:_DESCRIPTION_LIMIT]
     arithmetic = found(patterns.SAYS_ARITHMETIC, description)
     if arithmetic:
         return Recognised("read", f'its description says "{arithmetic.strip()}"')

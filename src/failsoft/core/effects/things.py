@@ -45,7 +45,7 @@ INFORMATION = split_words("""
     ratings specs documentation docs facts trivia datetime timezone mean median variance deviation percentage
     detection recognition classification extraction translation calculation comparison estimation prediction
     recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke timeline requirements arrivals departures
-    diagnostics insights analytics metrics transcript transcripts captions subtitles eta parsing dependencies backlinks analysis
+    diagnostics insights analytics metrics transcript transcripts captions subtitles eta parsing dependencies backlinks analysis research
 """)
 
 # The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
@@ -90,5 +90,5 @@ READ_ALONE = OWNERS - split_words("""
     asset fund loan bid project sprint job task run pipeline workflow deployment queue train bus trip flight shipment package
     delivery timer reward loyalty personal public current my domain api chat session search data security measure balance track image water
 """) | split_words(
-    "artist avatar cart blog article menu shop node enterprise metaobject listing topic license changelog"
+    "artist avatar cart blog article menu shop node enterprise metaobject listing topic license changelog me"
 )

@@ -32,7 +32,7 @@ READS = _words("""
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
 READS_FIRST = _words("""
     is has are can does was were should what whats which who whos where when why how see head tail measure cat sum
-    pwd df du uptime printenv hostname
+    pwd df du uptime printenv hostname research
 """)
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
@@ -77,6 +77,7 @@ WRITES = _words("""
     reseed respawn restyle resurrect retain retarget retire retransmit rewind scaffold seek sideload stabilize
     strengthen sublet subsidize substitute supersede suppress teleport thaw transmit transplant uproot upsell vaccinate
     withhold annotate isolate expose cp
+    adopt declare nuke disclose unveil boost
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -208,7 +209,12 @@ ACTS_ON: Objects = (
     (_words("next previous"), _words("song track episode webpage slide")),
     (_words("cast"), _words("vote votes ballot")),
     (_words("verify"), _words("otp microdeposits")),
-    (_words("select input"), _words("option element tab radio checkbox text value")),
+    (
+        _words("select input"),
+        _words("option element tab radio checkbox text value browser playwright puppeteer selenium mobile"),
+    ),
+    (_words("type drop"), _words("browser playwright puppeteer selenium mobile element")),
+    (_words("use"), _words("database workspace profile context")),
 )
 ACTING_VERBS = frozenset().union(*(verbs for verbs, _ in ACTS_ON))
 # The same for reads: "track_package", "verify_signature".
@@ -309,9 +315,9 @@ NO_VERBS = _words("climate corporate private candidate template certificate affi
 
 # Verbs that are rare in names. Before a thing to look at they change it: "strip_metadata", "solicit_reviews".
 RARE_WRITES = _words("""
-    solicit gather strip embed scrub vacuum nuke implement enact spoof hedge offload dump unload adopt tamper encrypt decrypt
-    forge correct mail reword flatten censor compile craft unveil disclose declare wrap unwrap blast garnish vest enrich
-    shorten boost rig
+    solicit gather strip embed scrub vacuum implement enact spoof hedge offload dump unload tamper encrypt decrypt
+    forge correct mail reword flatten censor compile craft wrap unwrap blast garnish vest enrich
+    shorten rig
 """)
 
 # Verbs of WRITES that are also nouns or adjectives in descriptions: "the complete history", "start and stop".
