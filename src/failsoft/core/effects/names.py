@@ -108,7 +108,7 @@ def _by_words(words: list[str]) -> Named | None:
         return None
     if first == "resolve" and things.LOOKED_UP & set(words[1:]):
         return _read(first) if len(words) == 2 else None
-    if first in table.COMMAND_LINES and len(words) == 2 and last in table.COMMANDS_THAT_SHOW:
+    if _only_shows(words):
         return _read(last)
     if first in table.OPEN and not phrasal(first, words[1:]):
         asked = _object(table.ASKS_OF, first, words[1:])
@@ -123,6 +123,18 @@ def _by_words(words: list[str]) -> Named | None:
     return _by_pure_verbs(words) or joined(words) or _by_new(words) or _by_last(words)
 
 
+def _only_shows(words: list[str]) -> bool:
+    """True for "git_log", "pods_top", "tip_calculator" and "unit_converter"."""
+    if len(words) != 2:
+        return False
+    first, last = words
+    if last in table.COMMANDS_THAT_SHOW:
+        return first in table.COMMAND_LINES or (first.endswith("s") and not reads(first))
+    agent = _agent(last)
+    calculates = agent is not None and agent.effect == "read" and first in table.WRITES_FIRST
+    return calculates or (last == "converter" and first in things.MEASURES)
+
+
 def _by_new(words: list[str]) -> Named | None:
     """Judge a name that ends in a new thing, without a verb: "new_event", but not "new_events"."""
     new = words[-2:-1] == ["new"] and (not words[-1].endswith("s") or words[-1].endswith("ss"))
@@ -133,8 +145,6 @@ def _by_last(words: list[str]) -> Named | None:
     last = words[-1]
     if _switches(words):
         return _write(f"{words[-2]} {last}")
-    if len(words) == 2 and words[0].endswith("s") and last in table.COMMANDS_THAT_SHOW:  # "pods_top"
-        return _read(last)
     if len(words) == 3 and words[1] == "to" and things.MEASURES.issuperset({words[0], last}):  # "gallon_to_liter"
         return _read(f"to {last}")
     if last in table.ACTIVITIES:

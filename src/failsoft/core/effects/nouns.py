@@ -14,6 +14,7 @@ _DATA_COMMAND = re.compile(
     r"m?[hlrsxz]?(?:(?P<read>get(?:all)?|range|len|card|keys|vals|exists|members|score|ttl)"
     r"|(?P<write>set|del|add|rem|push|pop|trim|incrby|decrby|ack))"
 )
+_AMONG = frozenset("by for of in per between near".split())
 _INFLECTION = re.compile(r"(?:[lt]?(?:ed|ing|er)|l?ation|ion)s?")  # "cancelled", "sending", "insertion"
 _CONJUNCTION = re.compile(r"(?:and|or|then)(\w+)")
 _ARTICLE = re.compile(r"^\W*(?:(?:the|an?|all|any|your|this) )?", re.IGNORECASE)
@@ -55,8 +56,11 @@ def _are_things(words: list[str]) -> bool:
 
     Before a plural, an unknown word may be a verb that no table has: "dedupe_records".
     """
-    if len(words) > 2 and words[-2] == "by" and words[-1] in things.KEYS:
-        words = words[:-2]
+    at = next((at for at, word in enumerate(words) if at and word in _AMONG), None)
+    if at is not None and words[at + 1 :]:  # "product_by_handle", "events_for_namespace"
+        words = words[:at]
+    if len(words) == 2 and words[1] in table.READS_BEFORE_NOUN and _is_plural(words[0]):  # "seats.remaining"
+        return True
     *before, last = words
     if any(word not in things.NOUNS_BEFORE | table.SERVICES and not _is_plural(word) for word in before):
         return False

@@ -12,7 +12,7 @@ LOOKED_AT = split_words("""
     status state info information detail details history list count counts stats statistics summary metadata balance
     limit limits score usage
     results result total totals schema version price prices cost type types report reports log logs id
-    url address rate rates fee fees by of
+    url address rate rates fee fees by of speed height hierarchy
 """)
 
 # "convert" only computes with the first, but changes the type of the second: "convert_lead", "convert_job_to_signal".
@@ -46,12 +46,20 @@ INFORMATION = split_words("""
     detection recognition classification extraction translation calculation comparison estimation prediction
     recommendation recommendations suggestions quality capabilities matrix validation geolocation scores jokes joke timeline requirements arrivals departures
     diagnostics insights analytics metrics transcript transcripts captions subtitles eta parsing dependencies backlinks analysis research
+    sentiment showtimes lineage breakdown usage
 """)
 
 # The same, but these can be changed, so the words before must be owners: "account_balance", but not "zero_balance".
 INFORMATION_OF = split_words("""
     price balance profile profiles time date details detail availability score scores status health quota usage schema
     schemas indexes size logs location limits temperature position positions performance summary
+    calendar roster directory catalog catalogue hierarchy tree graph conditions results responses interactions digest
+    lag values headers breakdown conflicts participants listings height width depth speed phase age level levels
+    density stats rank standing leaderboards allocation exposure volatility yield volume liquidity expiry expiration
+    sentiment amortization comparison benchmark outlook risk trend permissions quotas terms hours menu facts biography
+    bio abi eta lag uptime latency throughput bandwidth fingerprint hash length count counts entropy signature
+    ownership provenance lineage structure layout outline showtimes meanings etymology pronunciation antonyms rhymes
+    examples counts occupancy vacancies arrears
 """)
 OWNERS = split_words("""
     account user customer client member employee patient student driver guest traveler passenger contact person team company
@@ -65,6 +73,24 @@ OWNERS = split_words("""
     video timer points loyalty reward cursor mouse door tracking listing campaign budget gas parcel
     playlist track audio console network cluster namespace container image volume data quality measure balance cash market sales search
     security knowledge payroll deal google web cloud linux windows
+    candidate salary lab medication provider headcount payslip timesheet dependency traffic earnings contract league
+    concert calendar seat survey http request replication helm transaction cost inventory region tax insurance policy
+    incident metric audience ad keyword competitor sku brand category warehouse passport visa claim benefit role
+    permission grid route station road map street neighborhood property mortgage interest inflation crime school
+    teacher homework exam quiz lesson textbook library podcast audiobook radio tv band genre actor director cinema
+    theater festival ticket sports club tournament fixture nutrition ingredient meal diet calorie workout exercise
+    heart glucose allergy symptom doctor hospital pharmacy prescription blood vaccine genome protein molecule
+    chemical planet satellite asteroid earthquake tide sun moon wind rain snow uv pollen flood power energy solar meter
+    tariff grid outage fuel parking toll bike scooter ferry airport airline airplane gate baggage lounge terminal
+    packet port subnet vlan dns ssl certificate http https tcp url link header cookie browser tab screen keyboard
+    clipboard process heap stack kernel fan bios firmware usb bluetooth wifi printer camera microphone speaker function
+    method variable symbol module library test coverage build commit diff release artifact registry secret vault inbox
+    mailbox mail newsletter subscriber list guild emoji reaction sticker poll contractor department office shift leave
+    pto holiday applicant interview vacancy skill manager lead opportunity quote stage territory quota commission
+    forecast case faq nft defi validator chain bridge block mempool oracle yield liquidity pool swap futures options
+    forex commodity etf index sector ip hostname asn mac email phone postal zip currency language locale timezone word
+    sentence paragraph text book paper journal author citation doi isbn museum painting hexagon color font icon logo
+    patent trademark court judge law bill vote election candidate party government census
 """)
 
 # The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
@@ -82,13 +108,16 @@ RATED = split_words(
 KEYS = split_words("id ids handle slug name key uuid number code url path hash symbol sku")
 
 # Nouns before a plural, but no verbs: "balance_accounts" changes them.
-NOUNS_BEFORE = OWNERS - split_words("balance host document stock model image table bank water")
+NOUNS_BEFORE = OWNERS - split_words("""
+    balance host document stock model image table bank water exercise screen fuel pool map author budget judge lead flood patent
+    channel bond option power hash cost season shift mail stage vault register toll tax commission train heart paper grid
+    journal poll vote list process quote claim link film page site record track project service fund person chain season
+""")
 
-# Nouns that alone name what is read: "artist", "product_by_handle". Those that may be ordered or started are not here.
-READ_ALONE = OWNERS - split_words("""
-    order booking reservation appointment event course game match subscription payment invoice credit share stake token
-    asset fund loan bid project sprint job task run pipeline workflow deployment queue train bus trip flight shipment package
-    delivery timer reward loyalty personal public current my domain api chat session search data security measure balance track image water
-""") | split_words(
-    "artist avatar cart blog article menu shop node enterprise metaobject listing topic license changelog me"
-)
+# Nouns that alone name what is read: "artist", "product_by_handle". What may be ordered or started is not here.
+READ_ALONE = split_words("""
+    account user customer client member employee patient student driver person team company organization vendor supplier merchant
+    seller buyer product item portfolio hotel restaurant venue place movie film song album artist episode recipe video playlist
+    node folder website repo repository branch device vehicle city country region weather location avatar cart blog article menu shop
+    enterprise metaobject listing topic license changelog me page collection
+""")

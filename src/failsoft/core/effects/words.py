@@ -26,19 +26,20 @@ READS = _words("""
     srch qry lst chk inquire enquire geolocate quantify solve average exists contains lint grep glob ls stat nslookup traceroute whois desc calc geocode
     assess appraise ascertain correlate contrast crosscheck crossref decipher decompile disassemble extrapolate
     interpolate gauge probe proofread spellcheck lemmatize rerank tabulate tally typecheck uncover triangulate ocr
-    multiply divide factorial modulo
+    divide factorial modulo
 """)
 
 # The same, but only as a name's first word: elsewhere they are nouns or auxiliary verbs.
 READS_FIRST = _words("""
     is has are can does was were should what whats which who whos where when why how see head tail measure cat sum
-    pwd df du uptime printenv hostname research
+    df uptime printenv hostname research
 """)
 
 # Adjectives that begin the names of things to look at: "latest_news", "nearest_airport".
 READS_BEFORE_NOUN = _words("""
     current latest nearest closest recent available upcoming top popular trending nearby cheapest todays
     historical similar related pending overdue unread abandoned
+    remaining active slow
 """)
 
 # Verbs that change something. They decide wherever they stand in a name.
@@ -78,6 +79,7 @@ WRITES = _words("""
     strengthen sublet subsidize substitute supersede suppress teleport thaw transmit transplant uproot upsell vaccinate
     withhold annotate isolate expose cp
     adopt declare nuke disclose unveil boost
+    backfill rekey reroute waitlist chargeback unlist
 """)
 
 # Verbs that change something, and are nouns as well. They count as verbs only as a name's first word.
@@ -137,7 +139,7 @@ SERVICES = _words("""
     pagerduty opsgenie sentry datadog supabase firebase calendly figma browser mobile playwright puppeteer android ios hass
     weaviate pinecone milvus qdrant chroma redis mongodb postgres mysql sqlite dynamodb snowflake bigquery elasticsearch zotero obsidian
     wikipedia arxiv tavily firecrawl heroku netlify vercel cloudflare proxmox grafana prometheus webflow wordpress
-    quickbooks xero monday clickup ynab pipedrive airbnb duckduckgo stackoverflow hackernews perplexity bluesky mastodon coingecko binance strava fitbit steam pg kube k8s aws gcp azure
+    quickbooks xero monday clickup ynab pipedrive airbnb duckduckgo stackoverflow hackernews perplexity bluesky mastodon coingecko binance strava fitbit pg kube k8s aws gcp azure
 """)
 
 # Words behind a noun that is no verb: "text_to_speech".
@@ -168,7 +170,8 @@ PHRASAL_WRITES = {
     **dict.fromkeys(_words("shut tear wind"), _words("down")),
     **dict.fromkeys(_words("spin ramp"), _words("up down")),
     "sign": _words("in up out off"),
-    "power": _words("on off"),
+    "power": _words("on off cycle"),
+    "scan": _words("in out"),
     "turn": _words("on off up down"),
     "switch": _words("on off to"),
     "roll": _words("back out"),
@@ -178,7 +181,7 @@ PHRASAL_WRITES = {
     **dict.fromkeys(_words("show display"), _words("on")),
     "browse": _words("to"),
     "get": _words("rid"),
-    **dict.fromkeys(_words("http requests"), _words("post")),
+    "http": _words("post"),
 }
 PHRASAL_READS = {"look": _words("up at for")}
 
@@ -207,6 +210,9 @@ ACTS_ON: Objects = (
     (_words("sort"), _words("range inbox")),
     (_words("open engage"), _words("door garage gate valve app tab browser url")),
     (_words("next previous"), _words("song track episode webpage slide")),
+    (_words("tokenize"), _words("card payment account")),
+    (_words("recall"), _words("email message product")),
+    (_words("take"), _words("attendance")),
     (_words("cast"), _words("vote votes ballot")),
     (_words("verify"), _words("otp microdeposits")),
     (
@@ -301,9 +307,11 @@ ENDINGS = _words("tool tools api function fn endpoint v beta")
 # Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
 ASKED_ABOUT = _words("""
     order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
-    credit checkout exchange ticket payment process deploy trip place light lock build
+    credit checkout exchange ticket payment process deploy trip place light lock build page block call
 """)
-ASPECTS = _words("status history info information detail details stats statistics score progress")
+ASPECTS = _words(
+    "status history info information detail details stats statistics score progress speed height hierarchy"
+)
 
 # Work that is asked about only by these: "upload_status", but "upload_details" may upload them.
 RUNNING = _words("upload install import migrate restore ship rollout backup build export download")
