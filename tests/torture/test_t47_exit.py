@@ -1,4 +1,4 @@
-"""T47: a blocking tool that hung kept the program from ending. Here it ends within a second of its last line."""
+"""T47: a tool that hung, in a thread or by swallowing its cancellation, kept the program from ending. Here none does."""
 
 from __future__ import annotations
 
@@ -31,6 +31,44 @@ blocks = hang
 async def hang() -> str:
     await asyncio.to_thread(blocks)
     return "late"
+"""
+
+SWALLOWS = """
+async def hang() -> str:
+    while True:
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            pass
+"""
+
+SWALLOWS_INSIDE = """
+async def swallows() -> str:
+    while True:
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            pass
+
+async def hang() -> str:
+    return await asyncio.create_task(swallows())
+"""
+
+TURN = """
+rt.add(hang)
+async def turn():
+    async with rt.turn() as turn:
+        turn.call("hang")
+asyncio.run(last(turn()))
+"""
+
+GUARDED = """
+async def main():
+    try:
+        await rt.tool(hang)()
+    except Exception:
+        pass
+asyncio.run(last(main()))
 """
 
 PYDANTIC_AI = """
@@ -158,6 +196,22 @@ rt.add(hang)
 asked = [{"type": "function_call", "call_id": "1", "name": "hang", "arguments": "{}"}]
 run_tool_calls_sync(rt, asked)
 """,
+}
+OWN = {
+    "a call": "rt.add(hang)\nasyncio.run(last(rt.call('hang')))",
+    "a guarded function": GUARDED,
+    "a turn": TURN,
+}
+WAYS = {"swallowed": SWALLOWS, "swallowed inside": SWALLOWS_INSIDE}
+PROGRAMS |= {f"{name}, {way}": f"{tool}{program}" for name, program in OWN.items() for way, tool in WAYS.items()}
+PROGRAMS |= {
+    "langchain, swallowed": f"""{SWALLOWS}{LANGCHAIN.replace("from_function(", "from_function(coroutine=")}
+asyncio.run(last(agent.ainvoke(question)))
+""",
+    "openai-agents, swallowed": f"""{SWALLOWS}{OPENAI_AGENTS}
+asyncio.run(last(Runner.run(agent, 'go', run_config=quiet)))
+""",
+    "pydantic-ai, swallowed": f"{SWALLOWS}{PYDANTIC_AI}\nasyncio.run(last(make(pydantic_ai.Agent).run('go')))",
 }
 LAST = "\nprint('last line', flush=True)\n"
 PATIENCE = 1.0

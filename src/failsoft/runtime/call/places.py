@@ -13,7 +13,7 @@ from failsoft.errors import FailsoftError
 from failsoft.runtime.call.running import Watch
 from failsoft.runtime.execution.clock import SYSTEM, current
 from failsoft.runtime.execution.deadline import LoopDeadlines, Queue
-from failsoft.runtime.execution.stepping import log_end
+from failsoft.runtime.execution.outliving import log_end
 from failsoft.runtime.execution.thread_pool import ThreadPool
 
 if TYPE_CHECKING:

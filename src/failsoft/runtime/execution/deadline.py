@@ -32,7 +32,8 @@ from types import GeneratorType, coroutine
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from failsoft.runtime.execution.stepping import ENDS, OVER, Stepper, cancel, has_ended, log_end, outlive, run_abandoned
+from failsoft.runtime.execution.outliving import Outliving, log_end, wake
+from failsoft.runtime.execution.stepping import ENDS, OVER, Stepper, cancel, has_ended, run_abandoned
 from failsoft.runtime.scope import step_out
 
 Suspended = tuple[float, "asyncio.Task[Any]", Any]  # an attempt: its start, its caller's task, its owner
@@ -120,6 +121,13 @@ class LoopDeadlines:
         """The number of cancellations of the task since the attempt began, without our own."""
         return task.cancelling() - CANCELS.get(task, 0) - self.before.get(stepper, 0)
 
+    @staticmethod
+    def outside(stepper: Stepper, task: asyncio.Task[Any]) -> int:
+        """The number of cancellations of an abandoned tool's task that do not come from inside the tool."""
+        from failsoft.runtime.execution.abandoned import count_requests  # most tools can be cancelled
+
+        return task.cancelling() - CANCELS.get(task, 0) - count_requests(stepper, task)
+
     def take_back(self, stepper: Stepper, task: asyncio.Task[Any]) -> None:
         del self.hits[stepper]
         remaining = CANCELS.pop(task) - 1
@@ -190,7 +198,7 @@ class Queue:
                 CANCELS[task] = CANCELS.get(task, 0) + 1
                 task.cancel()
             elif rounds == PATIENCE:
-                _wake(task)
+                wake(task)
             waits |= rounds < PATIENCE
         else:
             delay = 0.0 if waits else None
@@ -337,20 +345,6 @@ def _hand_over(inside: GeneratorType[Any, Any, Any], caller: asyncio.Task[Any], 
         queue.live[stepper] = (placed[0], new_task, placed[2])
 
 
-def _wake(task: asyncio.Task[Any]) -> None:
-    """Wake a task whose cancellation is stuck in other tasks that do not end."""
-    loop, awaited = task.get_loop(), task._fut_waiter  # type: ignore[attr-defined]
-    for callback, context in getattr(awaited, "_callbacks", None) or ():
-        if getattr(callback, "__self__", None) is task:
-            awaited.remove_done_callback(callback)
-            nothing = loop.create_future()
-            nothing.cancel()
-            loop.call_soon(callback, nothing, context=context)
-            return
-    task.cancel()  # the tool waits for nothing, or for something unknown
-    task.uncancel()
-
-
 def _abandon(
     stepper: Stepper, waiting: Any, task: asyncio.Task[Any], deadlines: LoopDeadlines, timed: Timed, started: float
 ) -> asyncio.Task[None]:
@@ -359,12 +353,13 @@ def _abandon(
 
     if getattr(waiting, "_asyncio_future_blocking", None) is False:
         waiting._asyncio_future_blocking = True  # asyncio's mark of an awaited future
-    outliving = outlive(stepper, waiting)
+    name = getattr(timed, "id", "")
+    outliving = Outliving(stepper, waiting, name, deadlines.outside).run()
     outliving.send(None)
     new_task = deadlines.loop.create_task(outliving)
     transfer_scopes(stepper, task, new_task, deadlines.others(stepper, task), _hand_over)
     step_out(timed, started)
-    deadlines.abandoned[new_task] = getattr(timed, "id", "")
+    deadlines.abandoned[new_task] = name
     new_task.add_done_callback(lambda ended: deadlines.abandoned.pop(ended, None))
     new_task.add_done_callback(log_end)
     return new_task

@@ -1,16 +1,13 @@
-"""Step a tool's coroutine by hand: inside its caller's task, or in a task of its own once it was abandoned."""
+"""Step a tool's coroutine by hand."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from operator import call
 from types import GeneratorType, coroutine
 from typing import Any, TypeVar, cast
-
-from failsoft.observe.exception_text import exception_text
 
 T = TypeVar("T")
 Stepper = Generator[Any, None, None]
@@ -38,32 +35,6 @@ def cancel(stepper: Stepper, error: BaseException) -> tuple[Any, bool]:
         return OVER, True
     except ENDS:
         return OVER, False
-
-
-def log_end(task: asyncio.Task[None]) -> None:
-    """Log the ``BaseException`` of an abandoned tool, sanitised. asyncio would log it as it is."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        logging.getLogger("failsoft").error("an abandoned tool has ended\n%s", exception_text(error))
-
-
-async def outlive(stepper: Stepper, waiting: Any) -> None:
-    """Run an abandoned tool to its end. Its first step does nothing, so that the task may be cancelled at once."""
-    try:
-        try:
-            await _begin()
-        except asyncio.CancelledError as early:  # a cancelled task that has not begun would never run the tool
-            task = cast("asyncio.Task[None]", asyncio.current_task())
-            task.uncancel()
-            task.cancel(*early.args)
-        await run_abandoned(stepper, waiting)
-    except ENDS:
-        return  # its caller has its answer already
-
-
-@coroutine
-def _begin() -> Generator[None, None, None]:
-    yield
 
 
 @coroutine
