@@ -365,7 +365,7 @@ def test_without_the_private_names_calls_are_guarded_all_the_same(monkeypatch: p
     middleware = "failsoft.adapters.langchain.middleware"
     monkeypatch.setattr(f"{middleware}.find_run", lambda _: None)
     monkeypatch.setattr(f"{middleware}.has_handler", lambda _: False)
-    monkeypatch.setattr(f"{middleware}.is_inside_handler", lambda: False)
+    monkeypatch.setattr(f"{middleware}.is_inside_handler", lambda *_: False)
     rt = Runtime()
     search = Search(ValueError("no such city"))
     [message] = told(play(agent(rt, [search.tool], [("search", {})]), awaits=True))

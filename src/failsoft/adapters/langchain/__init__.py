@@ -10,8 +10,10 @@ Rules
   is declared otherwise (by ``metadata={"failsoft": {"read_only": True}}``, a manifest entry, or a registered tool of its
   name) or its name and description say that it reads.
 - Error handlers that the user has set keep their meaning: ``ToolNode(handle_tool_errors=...)``, the tool's
-  ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``. They get the tool's own exception, after
-  retries and fallbacks. Where none is set, failsoft's texts are used.
+  ``handle_tool_error`` and ``handle_validation_error``, ``ToolErrorMiddleware``, ``ToolRetryMiddleware(on_failure=...)``.
+  They get the tool's own exception, after retries and fallbacks. Where none is set, failsoft's texts are used; with
+  ``graceful=False``, failures are raised for a middleware of the user's.
+- No middleware makes failsoft run a failed call again. It gets the same exception once more.
 - One run of a graph is one turn without a deadline.
 - A failed call is answered with ``ToolMessage(status="error")``: its content is the explanation for the model, its
   ``artifact`` the whole outcome as plain data. Error messages that the framework or a tool *returns* are failures too.

@@ -22,11 +22,12 @@ from langgraph.config import get_config
 from failsoft.adapters.langchain.attempt import Attempt, Execute, Runners, attempt, attempt_blocking, guarded_function
 from failsoft.adapters.langchain.messages import find_unanswered, keep_message, to_message, translate
 from failsoft.adapters.langchain.private import at_end_of, find_run, has_handler, is_inside_handler
+from failsoft.adapters.langchain.repeated import note_raised, refuse_repeated
 from failsoft.adapters.langchain.watching import Copies
 from failsoft.core.model.builtin_faults import BAD_ARGUMENTS
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
-from failsoft.integration.api import AgentRun, Runtime, without_frames
+from failsoft.integration.api import AgentRun, Runtime, refuse_odd_flag, without_frames
 from failsoft.integration.executor import use_daemon_threads
 from failsoft.integration.framework_tool import (
     AskedFor,
@@ -51,10 +52,13 @@ _OWN = frozenset((*_HOOKS, "_declared", "_copies"))
 class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     """Run all tools of an agent through a runtime."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, *, graceful: bool = True) -> None:
+        """With ``graceful=False``, failures are raised, for error handlers of your own before it in the list."""
         super().__init__()
         require_runtime(runtime, "FailsoftMiddleware(rt)")
+        refuse_odd_flag("graceful", graceful)
         self.runtime = runtime
+        self.graceful = graceful
         self.__setstate__({})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,15 +81,14 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         tool, call = request.tool, request.tool_call
         if tool is None:  # invented by the model, or known to inner middleware only
             return await handler(request)
+        refuse_repeated(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
                 with self._asked_for(guarded, request) as asked:
                     answer = await handler(request)
                 return answer if asked.valueless is None else translate(call["id"], asked.valueless)
             except CallFailed as failed:
-                if is_inside_handler():
-                    raise
-                return to_message(call["id"], failed.outcome)
+                return self._answer_guarded(request, handler, failed)
         use_daemon_threads(self.runtime)
         runners, config = self._runners(attempt, request, tool, handler), request.runtime.config
         thread, turn = thread_of(config), self._turn(config)
@@ -94,27 +97,26 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         for watch in (*runners.watches, *runners.readings):
             await watch.report_cancellation(call["id"])
-        return _answer(runners, outcome)
+        return self._answer(runners, outcome)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         tool, call = request.tool, request.tool_call
         if tool is None or getattr(tool, "func", tool) is None:  # async-only: LangChain raises its own error
             return handler(request)
+        refuse_repeated(request)
         if (guarded := guarded_function(tool)) is not None:
             try:
                 with self._asked_for(guarded, request) as asked:
                     answer = handler(request)
                 return answer if asked.valueless is None else translate(call["id"], asked.valueless)
             except CallFailed as failed:
-                if is_inside_handler():
-                    raise
-                return to_message(call["id"], failed.outcome)
+                return self._answer_guarded(request, handler, failed)
         runners, config = self._runners(attempt_blocking, request, tool, handler), request.runtime.config
         thread, turn = thread_of(config), self._turn(config)
         outcome = self.runtime.run_sync(
             call["name"], call["args"], runners, turn=turn, thread=thread, id=call["id"] or ""
         )
-        return _answer(runners, outcome)
+        return self._answer(runners, outcome)
 
     def _asked_for(self, guarded: Any, request: ToolCallRequest) -> AbstractContextManager[AskedFor]:
         """Mark the call of a guarded function as requested by the model."""
@@ -145,6 +147,36 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
                 about = Metadata(tool.description, partial(_schema, tool))
                 declare_from_metadata(self.runtime, name, (tool.metadata or {}).get(KEY) or {}, about)
                 self._declared[name] = tool
+
+    def _answer(self, runners: Runners, outcome: Outcome[Any]) -> Any:
+        """Translate the outcome to a message, or let the user's error handler answer a failure."""
+        request = runners.request
+        errors = [watch.forget_errors() for watch in runners.watches]
+        for watch in runners.readings:
+            watch.forget_errors()
+        if outcome.status == "succeeded":
+            return translate(request.tool_call["id"], outcome)
+        said = runners.watches[-1].said if errors else None
+        if said is None:
+            error = (errors and errors.pop()) or CallFailed(outcome)
+            refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool was not executed
+            if has_handler(runners.execute) or (not refused and self._raises(request, runners.execute, error)):
+                note_raised(request, error)
+                raise error
+        without_frames(outcome)
+        id = request.tool_call["id"]
+        return to_message(id, outcome) if said is None else keep_message(said, outcome)
+
+    def _answer_guarded(self, request: ToolCallRequest, execute: Execute, failed: CallFailed) -> Any:
+        """Answer the failure of a function that goes through a runtime itself."""
+        if self._raises(request, execute, failed):
+            note_raised(request, failed)
+            raise failed
+        return to_message(request.tool_call["id"], failed.outcome)
+
+    def _raises(self, request: ToolCallRequest, execute: Execute, error: Exception) -> bool:
+        """True if the user has said that failures are raised, or has middleware around this one that answers them."""
+        return not self.graceful or is_inside_handler(execute, self, request.tool_call["name"], error)
 
     # --- the model ---------------------------------------------------------------------------------------------------
 
@@ -186,22 +218,6 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         forced = name_of(request.tool_choice)
         hidden = tools_to_hide(self.runtime, thread, {*self._declared, *names}, names if forced in ANY else [forced])
         return [tool for name, tool in zip(names, request.tools, strict=True) if name not in hidden]
-
-
-def _answer(runners: Runners, outcome: Outcome[Any]) -> Any:
-    """Translate the outcome to a message, or let the user's error handler answer a failure."""
-    id = runners.request.tool_call["id"]
-    errors = [watch.forget_errors() for watch in runners.watches]
-    for watch in runners.readings:
-        watch.forget_errors()
-    if outcome.status == "succeeded":
-        return translate(id, outcome)
-    said = runners.watches[-1].said if errors else None
-    refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool was not executed
-    if said is None and (has_handler(runners.execute) or (is_inside_handler() and not refused)):
-        raise (errors and errors.pop()) or CallFailed(outcome)
-    without_frames(outcome)
-    return to_message(id, outcome) if said is None else keep_message(said, outcome)
 
 
 def _with_signature(hook: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,10 +5,13 @@ Each has a test that fails when a new version changes it. Each is optional: the 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
+from langchain.agents import middleware as langchain_middleware
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langgraph import errors
 from langgraph.prebuilt import ToolNode, tool_node
 
@@ -20,18 +23,15 @@ IN_A_GRAPH = "During task with name "  # LangGraph's note on every error that le
 _INVALID_RESUME = "_langgraph_invalid_resume"  # LangGraph's mark on a rejected resume value
 _UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # default of ToolNode(handle_tool_errors=)
 
+_HANDLERS: tuple[type[Any], ...] = (
+    *filter(None, [getattr(langchain_middleware, "ToolErrorMiddleware", None)]),  # newer versions
+)
+
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
     errors.GraphRecursionError,
     *filter(None, [getattr(errors, "UnknownInterruptError", None)]),  # newer versions
 )
-
-try:
-    from langchain.agents.middleware import ToolErrorMiddleware
-
-    _HANDLERS = {ToolErrorMiddleware.wrap_tool_call.__code__, ToolErrorMiddleware.awrap_tool_call.__code__}
-except ImportError:  # older versions
-    _HANDLERS = set()
 
 
 def is_control(error: BaseException) -> bool:
@@ -65,26 +65,56 @@ def has_handler(execute: Any) -> bool:
 
     False if the node is not found; failsoft's explanation is then used.
     """
-    names = getattr(getattr(execute, "__code__", None), "co_freevars", ())
-    if "self" not in names:
-        return False
-    node = execute.__closure__[names.index("self")].cell_contents
-    return isinstance(node, ToolNode) and getattr(node, "_handle_tool_errors", _UNSET) is not _UNSET
+    return getattr(_node_of(execute), "_handle_tool_errors", _UNSET) is not _UNSET
 
 
-def is_inside_handler() -> bool:
-    """True if a ToolErrorMiddleware up the stack handles this call.
+def is_inside_handler(execute: Any, own: Any, tool: str, error: Exception) -> bool:
+    """True if a middleware around ``own``, failsoft's, answers this error in the user's words: a ToolErrorMiddleware, or a
+    ToolRetryMiddleware whose ``on_failure`` is set.
 
-    Middleware cannot ask for its neighbours, so this walks the stack. Only failed calls do it.
+    Middleware cannot ask for its neighbours, so this looks for them in the ToolNode. Only failed calls do it. False if the
+    node is not found.
     """
-    frame = sys._getframe(1) if _HANDLERS else None
-    while frame is not None:
-        if frame.f_code in _HANDLERS and _handles(**frame.f_locals):
+    node = _node_of(execute)
+    for hook in ("_awrap_tool_call", "_wrap_tool_call"):
+        around = [*takewhile(lambda one: one is not own, _middleware_in(getattr(node, hook, None)))]
+        if any(_answers(one, tool, error) for one in around):
             return True
-        frame = frame.f_back
     return False
 
 
-def _handles(self: Any, tool_name: str, **_: Any) -> bool:
-    """True unless the middleware is limited to other tools."""
-    return bool(getattr(self, "_should_handle_tool", lambda _: True)(tool_name))
+def _answers(middleware: Any, tool: str, error: Exception) -> bool:
+    if isinstance(middleware, _HANDLERS):
+        return bool(getattr(middleware, "_should_handle_tool", lambda _: True)(tool))
+    if not isinstance(middleware, ToolRetryMiddleware) or middleware.on_failure == "continue":
+        return False  # nothing set: LangChain's own words
+    if not getattr(middleware, "_should_retry_tool", lambda _: True)(tool):
+        return False
+    retry_on = middleware.retry_on  # a function is asked about these errors only; "error" raises all of them
+    return middleware.on_failure == "error" or bool(
+        retry_on(error) if callable(retry_on) else isinstance(error, retry_on)
+    )
+
+
+def _node_of(execute: Any) -> ToolNode | None:
+    """Return the ToolNode that a handler belongs to. Middleware inside failsoft's is between the two."""
+    while (function := getattr(execute, "__code__", None)) is not None:
+        cells = dict(zip(function.co_freevars, execute.__closure__ or (), strict=True))
+        if "self" in cells:
+            node = cells["self"].cell_contents
+            return node if isinstance(node, ToolNode) else None
+        execute = cells["execute"].cell_contents if "execute" in cells else None
+    return None
+
+
+def _middleware_in(hook: Any) -> Iterator[AgentMiddleware[Any, Any, Any]]:
+    """Yield the middleware that LangChain has composed into a hook, the outermost first."""
+    if isinstance(owner := getattr(hook, "__self__", None), AgentMiddleware):
+        yield owner
+    elif isinstance(hook, partial):
+        yield from _middleware_in(hook.func)
+    elif (function := getattr(hook, "__code__", None)) is not None:
+        cells = dict(zip(function.co_freevars, hook.__closure__ or (), strict=True))
+        for name in ("outer", "inner") if "outer" in cells else ("func",):  # two composed hooks, or one traced
+            if name in cells:
+                yield from _middleware_in(cells[name].cell_contents)

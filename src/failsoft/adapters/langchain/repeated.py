@@ -1,0 +1,33 @@
+"""Calls that a middleware around failsoft's makes again because failsoft has raised their failure.
+
+failsoft raises only for error handlers of the user's. A middleware on the way to them that retries would repeat what must
+not be repeated, and multiply attempts. It gets the same error once more instead.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from langchain.agents.middleware import ToolCallRequest
+
+from failsoft.integration.api import visible
+
+log = logging.getLogger("failsoft")
+
+_KEY = "_failsoft_raised"  # in the call's ToolRuntime, which ToolNode makes anew for every execution of a call
+
+
+def note_raised(request: ToolCallRequest, error: Exception) -> None:
+    """Note the failure of a call before it is raised."""
+    vars(request.runtime)[_KEY] = request.tool_call["name"], request.tool_call["args"], error
+
+
+def refuse_repeated(request: ToolCallRequest) -> None:
+    """Raise the error of this very call again, if it has failed before. With other arguments it is another call."""
+    name, args, error = vars(request.runtime).get(_KEY, ("", None, None))
+    if error is not None and (name, args) == (request.tool_call["name"], request.tool_call["args"]):
+        log.warning(
+            "%s is not run again: a middleware before FailsoftMiddleware repeats it: leave retries to failsoft",
+            visible(name),
+        )
+        raise error
