@@ -185,7 +185,6 @@ WIDE = {  # functions with more positional parameters, and why
     "describe_retry": "the fields of the pipeline's step, in their order",
     "pack_answer": "the fields of a frame, in their order",
     "_fault": RECORD,
-    "ErrorDesk._find_fallbacks": "the parts of one reported error, which only its caller has",
 }
 
 

@@ -10,7 +10,7 @@ from tests.fakes import real
 
 from failsoft import Decision, ErrorReport, Fault, decide
 from failsoft.core.model.fault import Code
-from failsoft.surfaces.daemon import reported_errors, reported_tools
+from failsoft.surfaces.daemon import error_reading, reported_tools
 
 MANIFEST = {
     "tools": {
@@ -261,7 +261,7 @@ async def test_no_error_that_contains_a_secret_is_remembered(open_daemon: Any) -
         for text in (f"key {secret} refused", "key refused"):
             error = {"message": text, "status": 401}
             assert secret not in (await asked.post("/v1/errors", {"tool": "get_x", "error": error})).text
-        assert [key[0] for key in asked.daemon.desk._known] == ["key refused"]
+        assert [key[0] for key in asked.daemon.desk.reader._known] == ["key refused"]
 
 
 @real
@@ -279,9 +279,9 @@ async def test_a_tool_with_rules_of_its_own_gets_them_for_an_error_that_is_known
 async def test_remembered_classifications_are_limited_in_size_and_the_used_ones_stay(
     open_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reported_errors, "MOST_KNOWN", 2)
+    monkeypatch.setattr(error_reading, "MOST_KNOWN", 2)
     async with open_daemon() as asked:
         for error in ("first", "second", "first", "third", "x " * 2_000):
             details = {"message": error, "status": 503}
             await asked.post("/v1/errors", {"tool": "get_x", "error": details})
-        assert [key[0] for key in asked.daemon.desk._known] == ["first", "third"]
+        assert [key[0] for key in asked.daemon.desk.reader._known] == ["first", "third"]

@@ -4,24 +4,23 @@ Rules
 -----
 - The decision is that of ``core.resilience.error_handler.decide``, on the same inputs as in process: classification,
   circuit, retries, turn, fallbacks, policies, recovery memory.
+- The fallbacks of a tool that failed may follow those of the tool that replaced it, as in process. Whether the call is
+  required is said by its executor, else by the tool that was called.
 - A report that is sent again (same call, tool and attempt) gets the same answer and is counted once.
 - A complete report of a failsoft runtime contains what is possible there. The daemon adds its policies and recovery
   memory; the circuit is that of the runtime.
-- Only the sanitised text of an error is kept.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from failsoft.core.classify import classify_failure
-from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.effects.tool_effect import KnownEffect
 from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Fault
-from failsoft.core.model.options import Fallback
+from failsoft.core.model.options import Fallback, RetryOptions
 from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.resilience import rate_hold
 from failsoft.core.resilience.error_handler import ErrorReport, decide, decision_fields, refuse_retry
@@ -33,6 +32,7 @@ from failsoft.core.resilience.retry import (
     Retry,
     Wish,
     add_failure,
+    add_hinted_wait,
     add_unreported,
     plan_retry,
     veto_retry,
@@ -42,48 +42,16 @@ from failsoft.observe.success_runs import success_fields
 from failsoft.runtime.call.candidate import verdict_on
 from failsoft.runtime.call.event_fields import milliseconds, recovery_fields
 from failsoft.runtime.services import Services
+from failsoft.surfaces.daemon.error_reading import ErrorReader
 from failsoft.surfaces.daemon.escalations import Escalations
-from failsoft.surfaces.daemon.messages import ErrorDetails, ReportBody, ReportedError, ReportedOutcome
+from failsoft.surfaces.daemon.messages import ReportBody, ReportedError, ReportedOutcome
 from failsoft.surfaces.daemon.problems import Problem
-from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool, TriedTool
+from failsoft.surfaces.daemon.reported_calls import ReportedCall, TriedTool
+from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool
 from failsoft.surfaces.daemon.scoping import scoped
 
-MOST_KNOWN = 512  # classified errors that are remembered
-LONGEST_KNOWN = 1_000  # characters of one of them
-_BUDGET_SPENT = "retry budget spent"
-
-_Key = tuple[str, str | None, int | None, str | int | None]
-
-
-class RemoteError(Exception):
-    """An error of a remote executor, with the attributes that ``classify`` reads."""
-
-
-def read_error(error: str | ErrorDetails) -> BaseException | str:
-    """Return a reported error in the form that ``classify`` takes."""
-    if isinstance(error, str):
-        return error
-    made = RemoteError(error.message if error.type is None else f"{error.type}: {error.message}")
-    if error.status is not None:
-        made.status_code = error.status  # type: ignore[attr-defined]
-    if error.code is not None:
-        made.code = error.code  # type: ignore[attr-defined]
-    if error.headers:
-        made.headers = error.headers  # type: ignore[attr-defined]
-    if error.body is not None:
-        made.body = error.body  # type: ignore[attr-defined]
-    if error.retry_after is not None:
-        made.retry_after = error.retry_after  # type: ignore[attr-defined]
-    return made
-
-
-def _key(error: str | ErrorDetails) -> _Key | None:
-    """Return the values that the classification of an error depends on; None if they are not a few short ones."""
-    if isinstance(error, str) or error.headers or error.body is not None or error.retry_after is not None:
-        return None
-    if len(error.message) + len(error.type or "") + len(str(error.code)) > LONGEST_KNOWN:
-        return None
-    return error.message, error.type, error.status, error.code
+MOST_REASONS = 512  # that are remembered
+_BUDGET_SPENT = "the retry budget is spent"
 
 
 class ErrorDesk:
@@ -93,66 +61,59 @@ class ErrorDesk:
         self._rt = rt
         self._book = book
         self._escalations = escalations
-        # Classified errors: a tool that is down repeats the same one
-        self._known: OrderedDict[_Key, Fault] = OrderedDict()
+        self.reader = ErrorReader(rt.time.wall)
 
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def handle(self, said: ReportedError, tenant: str | None, reporter: str) -> dict[str, Any]:
         """Decide about a failed attempt, record the decision, and return it."""
-        tool = self._book.tool(tenant, said.tool)
         call = self._book.call(tenant, said.call_id, said.tool)
         now = self._rt.time.now()
         tried = call.tried.get(said.tool)
         if tried is None:
-            cause = next((other.family for other in reversed(call.tried.values()) if other.family is not None), None)
-            tried = call.tried[said.tool] = TriedTool(now - said.duration, cause)
+            if said.tried and not call.tried:
+                known = (self._book.tool(tenant, id).options.fallbacks for id in said.tried)
+                call.resume(said.tried[0], chain.from_iterable(known))
+            tried = call.begin(said.tool, now - said.duration)
         elif tried.answer is not None and said.attempt == tried.attempts.made:
             return tried.answer
-        fault = self._classify(said, tool)
+        tool = self._book.reach(tenant, call.primary, said.tool, tried.via)
+        options = tried.retry_options(tool.options)
+        fault = self.reader.classify(said, tool.options)
         tried.add_effect(fault.effect)
-        tried.attempts = _count_attempt(tried.attempts, said, tool, fault, now)
-        report, retry = self._assess(said, tenant, tool, tried, fault)
-        found = self._find_fallbacks(said, tool, tried, call.primary, {said.tool, *said.tried, *call.tried}, report)
-        report = report._replace(alternatives=tuple(fallback.tool for fallback in found))
+        tried.attempts = _count_attempt(tried.attempts, said, options, fault, now)
+        report, retry = self._assess(said, call, tool, tried, fault)
+        call.usable = self._find_fallbacks(said, call, tool, tried, report)
+        report = report._replace(alternatives=tuple(fallback.tool for fallback in call.usable))
         decision = decide(report)
-        if decision.strategy == "retry" and not tool.spend_retry():
+        if decision.strategy == "retry" and options.budget and not tool.spend_retry():
             report = refuse_retry(report, _BUDGET_SPENT)
             decision = decide(report)
         if decision.strategy == "retry" and tried.family is not None and tried.family not in tried.retried:
             tried.retried += (tried.family,)
-        self._record(said, tool, report, decision, reporter, hinted=isinstance(retry, Retry) and retry.hinted)
+        hinted = decision.strategy == "retry" and isinstance(retry, Retry) and retry.hinted
+        if hinted and decision.delay:
+            call.hinted += decision.delay
+            tried.attempts = add_hinted_wait(tried.attempts, decision.delay)
+        self._record(said, tool, report, decision, reporter, hinted=hinted)
+        if decision.strategy != "retry":
+            _report_verdict(tool, tried, fault, *_ids(said, tenant))
         tried.answer = _answer(report, decision, tool)
         return tried.answer
 
-    def _classify(self, said: ReportedError, tool: ReportedTool) -> Fault:
-        options = tool.options
-        key = None if options.classification else _key(said.error)
-        fault = None if key is None else self._known.get(key)
-        if key is not None and fault is not None:
-            self._known.move_to_end(key)
-        else:
-            error = read_error(said.error)
-            fault = classify_failure(error, overrides=options.classification, now=self._rt.time.wall())
-            if key is not None and fault.retry_after is None and fault.message == str(error):  # nothing was masked
-                self._known[key] = fault._replace(cause=None)
-                if len(self._known) > MOST_KNOWN:
-                    self._known.popitem(last=False)
-        many = options.requests == "many"
-        effect = effect_of_call(fault, entered=said.entered, acted_inside=said.still_running, many=many)
-        return fault._replace(effect=effect, cause=None)
-
     def _assess(
-        self, said: ReportedError, tenant: str | None, tool: ReportedTool, tried: TriedTool, fault: Fault
+        self, said: ReportedError, call: ReportedCall, tool: ReportedTool, tried: TriedTool, fault: Fault
     ) -> tuple[ErrorReport, Retry | NoRetry]:
         """Count a failure, plan the retry, and build the report that the decision is based on."""
-        rt, made = self._rt, tried.attempts.made
+        rt, made, tenant = self._rt, tried.attempts.made, tool.tenant
         call_id, turn_id = _ids(said, tenant)
         verdict = verdict_on(fault, entered=said.entered)
-        if tool.options.breaker.count == "calls":
-            before, opened, tried.verdict = tool.observe(), False, verdict
+        before, opened = tool.observe(), False
+        if tool.health.options.count == "calls" and before != "half_open":
+            tried.verdict = verdict
         else:
             before, opened = tool.report(verdict, fault, call_id, turn_id)
+        call.admitted |= before != "half_open"
         self._hold(said, tenant, tool, fault)
         state = "half_open" if before == "half_open" else tool.observe()
         evidence = None
@@ -160,7 +121,7 @@ class ErrorDesk:
             tried.family = memory.note_error(tenant, tool.id, fault)
             evidence = memory.evidence(tried.family)
         policy = self._match(tool, fault, made, state, said.turn_left)
-        retry = self._plan(said, tool, tried, fault, policy)
+        retry = self._plan(said, tool, tried, fault, policy, waited=call.hinted)
         if isinstance(retry, Retry):
             over = opened or state == "open"
             retry = veto_retry(retry, opened=over, nested=False, turn_left=said.turn_left, abandoned=False)
@@ -170,14 +131,18 @@ class ErrorDesk:
             tally = memory.skips_retry(tried.family)
             if tally is not None:
                 retry = NoRetry(f"retries {tally}")
+        first = self._book.tool(tenant, call.primary).options
+        may_be_partial = tool.options.accept_partial is not False and first.accept_partial is not False
         report = ErrorReport(
             fault, tool.id, call_id or "", made, made - 1, state,
             retry.delay if isinstance(retry, Retry) else None,
             "" if isinstance(retry, Retry) else retry.why,
-            (), said.has_partial and tool.options.accept_partial is not False,
-            tool.options.required if said.required is None else said.required,
+            (), said.has_partial and may_be_partial,
+            first.required if said.required is None else said.required,
             turn_id, said.turn_left, said.thread, tenant, policy, evidence,
         )  # fmt: skip
+        if report.met_closed != call.admitted:
+            report = report._replace(admitted=call.admitted)
         return report, retry
 
     def _match(
@@ -189,7 +154,14 @@ class ErrorDesk:
         )  # fmt: skip
 
     def _plan(
-        self, said: ReportedError, tool: ReportedTool, tried: TriedTool, fault: Fault, policy: Policy | None
+        self,
+        said: ReportedError,
+        tool: ReportedTool,
+        tried: TriedTool,
+        fault: Fault,
+        policy: Policy | None,
+        *,
+        waited: float,
     ) -> Retry | NoRetry:
         wish = None
         if policy is not None and policy.then.strategy == "retry":
@@ -197,8 +169,9 @@ class ErrorDesk:
         if not said.entered and fault.retryable is False:
             return NoRetry("permanent error")
         return plan_retry(
-            tool.options.retry, fault._replace(effect=tried.effect), tried.attempts, safe=known_effect(tool, said).safe, jitter=self._rt.time.random(),
-            now=self._rt.time.now(), wish=wish, running=said.still_running, waited=tried.attempts.hinted,
+            tried.retry_options(tool.options), fault._replace(effect=tried.effect), tried.attempts,
+            safe=known_effect(tool, said).safe, jitter=self._rt.time.random(),
+            now=self._rt.time.now(), wish=wish, running=said.still_running, waited=waited,
         )  # fmt: skip
 
     def _hold(self, said: ReportedError, tenant: str | None, tool: ReportedTool, fault: Fault) -> None:
@@ -215,24 +188,22 @@ class ErrorDesk:
             tool.tool.renew_ticket()
 
     def _find_fallbacks(
-        self,
-        said: ReportedError,
-        tool: ReportedTool,
-        tried: TriedTool,
-        primary: str,
-        used: set[str],
-        report: ErrorReport,
+        self, said: ReportedError, call: ReportedCall, tool: ReportedTool, tried: TriedTool, report: ErrorReport
     ) -> list[Fallback]:
-        """Find the tools that may replace the failed one, best first."""
+        """Find the tools that may replace the failed one, best first: its own fallbacks, then those of earlier tools."""
         known = known_effect(tool, said)
-        first = tool if primary == tool.id else self._book.tool(tool.tenant, primary)
+        call.acted |= may_have_acted(tried.effect, known)
+        first = tool if call.primary == tool.id else self._book.tool(tool.tenant, call.primary)
         if forbids_fallback(tried.effect, known, first.known):
             return []
+        used = {said.tool, *said.tried, *call.tried}
         policy = report.policy
         wanted = None if policy is None or policy.then.tool is None or policy.then.tool in used else policy.then.tool
         opened_by = tool.health.opened_by if report.breaker_state == "open" else None
         found = list(alternatives(tool.options, report.fault, tried=used, opened_by=opened_by, wanted=wanted))
+        later = call.later
         if said.alternatives is not None:
+            later = ()
             handled = {fallback.tool: fallback for fallback in found}
             declined = {fallback.tool for fallback in tool.options.fallbacks} - handled.keys()
             offered = dict.fromkeys(said.alternatives)
@@ -240,14 +211,18 @@ class ErrorDesk:
         memory = self._rt.judgement.memory
         if memory is not None and memory.mode == "act" and tried.family is not None and wanted is None:
             found = list(memory.order(tried.family, found))
-        acted = may_have_acted(tried.effect, known)
-        return [fallback for fallback in found if self._is_usable(tool.tenant, fallback.tool, acted=acted)]
+        usable = {
+            each.tool: each
+            for each in reversed([*found, *later])
+            if each.tool not in used and self._is_usable(tool.tenant, call, each)
+        }
+        return [*reversed(usable.values())]
 
-    def _is_usable(self, tenant: str | None, id: str, *, acted: bool) -> bool:
-        other = self._book.tool(tenant, id)
+    def _is_usable(self, tenant: str | None, call: ReportedCall, fallback: Fallback) -> bool:
+        other = self._book.reach(tenant, call.primary, fallback.tool, fallback)
         if other.is_disabled or other.observe() == "open":
             return False
-        return not (acted and would_act_again(other.known, other.options))
+        return not (call.acted and would_act_again(other.known, other.options))
 
     def _record(
         self,
@@ -312,10 +287,14 @@ class ErrorDesk:
         """Count how a call ended: for circuits, metrics, recovery memory and the trace."""
         call = self._book.end_call(tenant, said.call_id)
         tool = self._book.tool(tenant, said.tool)
-        via = self._book.tool(tenant, said.via) if said.via is not None else tool
+        last = said.via or said.tool
+        tried = None if call is None else call.tried.get(last)
+        via = self._book.reach(tenant, said.tool, last, _way_to(call, last))
         call_id, turn_id = _ids(said, tenant)
         worked, now = said.status == "succeeded", self._rt.time.now()
-        tried = None if call is None else call.tried.get(via.id)
+        for id, each in () if call is None else call.tried.items():
+            if not (worked and id == last):
+                _report_verdict(self._book.reach(tenant, said.tool, id, each.via), each, None, call_id, turn_id)
         if worked:
             via.report("success", None, call_id, turn_id)
             if tried is not None:
@@ -324,8 +303,6 @@ class ErrorDesk:
             fields = success_fields(tool.id, max(said.attempts, 1), said.duration, said.duration)
             via.emit(events.CALL_SUCCEEDED, call_id, turn_id, {**fields, "reported_by": reporter})
         else:
-            if tried is not None and tried.verdict is not None:
-                via.report(tried.verdict, None, call_id, turn_id)
             ended = events.CALL_FAILED if said.status == "failed" else events.CALL_CANCELLED
             tool.emit(ended, call_id, turn_id, _ended_fields(said, reporter, tried))
         if call is not None and said.status != "cancelled" and (memory := self._rt.judgement.memory) is not None:
@@ -342,6 +319,24 @@ class ErrorDesk:
         return {"circuit": via.circuit()}
 
 
+def _way_to(call: ReportedCall | None, tool: str) -> Fallback | None:
+    """Return the fallback that a tool was for a call; None if it was the tool that was called."""
+    if call is None:
+        return None
+    if tool in call.tried:
+        return call.tried[tool].via
+    return next((fallback for fallback in call.usable if fallback.tool == tool), None)
+
+
+def _report_verdict(
+    tool: ReportedTool, tried: TriedTool, fault: Fault | None, call_id: str | None, turn_id: str | None
+) -> None:
+    """Report a tool whose attempts have ended to a breaker that counts calls."""
+    if tried.verdict is not None:
+        tool.report(tried.verdict, fault, call_id, turn_id)
+        tried.verdict = None
+
+
 def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
     """Return a tool's effect: declared, else stated by its executor, else recognised by its name."""
     known = tool.known
@@ -355,15 +350,15 @@ def known_effect(tool: ReportedTool, said: ReportedError) -> KnownEffect:
     return known
 
 
-def _count_attempt(before: Attempts, said: ReportedError, tool: ReportedTool, fault: Fault, now: float) -> Attempts:
+def _count_attempt(before: Attempts, said: ReportedError, options: RetryOptions, fault: Fault, now: float) -> Attempts:
     """Count the failed attempt. The executor's statement about earlier attempts overrides its earlier reports."""
     if said.attempt is not None and said.attempt != before.made + 1:
         since = said.since_first_failure or 0.0
         started = before.first_failed_at if before.made else now - since
-        before = add_unreported(before, tool.options.retry, fault, made=said.attempt - 1, first_failed_at=started)
+        before = add_unreported(before, options, fault, made=said.attempt - 1, first_failed_at=started)
     if said.since_first_failure is not None and before.made:
         before = before._replace(first_failed_at=now - said.since_first_failure)
-    return add_failure(before, tool.options.retry, fault, duration=said.duration, now=now)
+    return add_failure(before, options, fault, duration=said.duration, now=now)
 
 
 def _ids(said: ReportedError | ReportedOutcome, tenant: str | None) -> tuple[str | None, str | None]:
@@ -398,4 +393,4 @@ def _answer(report: ErrorReport, decision: Decision, tool: ReportedTool) -> dict
     }
 
 
-_sanitise_reason = lru_cache(MOST_KNOWN)(sanitise)  # reasons are few and alike
+_sanitise_reason = lru_cache(MOST_REASONS)(sanitise)  # reasons are few and alike

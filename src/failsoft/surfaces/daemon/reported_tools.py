@@ -5,6 +5,7 @@ Rules
 - Options come from the manifest, by the tool's id; a tool that is not in it has the manifest's defaults.
 - A tool without a tenant that the manifest names shares circuit and metrics with the daemon's own calls of it. Every other
   pair of tenant and tool has its own: one tenant's failures never open another's circuit.
+- A fallback with a cooldown of its own has a circuit for each tool that it replaces.
 - A tool that nothing declares or shows to be a read counts as a write.
 - An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is
   disabled for all, by the runtime.
@@ -18,19 +19,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failsoft.config.settings import Settings, tool_options
 from failsoft.core.effects.tool_effect import KnownEffect, know_effect
-from failsoft.core.model.effect import worst_effect
-from failsoft.core.model.fault import Effect, Fault
+from failsoft.core.model.fault import Fault
 from failsoft.core.resilience.circuit_breaker import CircuitState, Result, Ticket
-from failsoft.core.resilience.recovery_memory import Family
-from failsoft.core.resilience.retry import Attempts
 from failsoft.observe.metrics import Metrics
 from failsoft.runtime.call.admission import TRANSITIONS
 from failsoft.runtime.services import Services
 from failsoft.runtime.tools.framework_tool import FrameworkFunction
 from failsoft.runtime.tools.health import ToolHealth
+from failsoft.surfaces.daemon.reported_calls import ReportedCall
 
 if TYPE_CHECKING:
-    from failsoft.core.model.options import ToolOptions
+    from failsoft.core.model.options import Fallback, ToolOptions
     from failsoft.runtime.tools.tool import Tool
 
 MOST_TOOLS: Final = 1_000  # of one tenant
@@ -134,40 +133,9 @@ class ReportedTool:
 
     def spend_retry(self) -> bool:
         """Take one retry out of the tool's budget; False if it is spent."""
-        if not self.options.retry.budget:
-            return True
         successes = self.successes
         with self._rt.toolbox.lock:
             return self.health.spend(self._rt.time.now(), successes)
-
-
-class TriedTool:
-    """The reports of one call about one tool."""
-
-    __slots__ = ("answer", "attempts", "began", "cause", "effect", "family", "retried", "verdict")
-
-    def __init__(self, began: float, cause: Family | None = None) -> None:
-        self.attempts = Attempts()
-        self.began = began
-        self.cause = cause  # the family of the error that led to this tool
-        self.family: Family | None = None  # of its latest error
-        self.retried: tuple[Family, ...] = ()
-        self.effect: Effect = "none"  # the worst of its attempts
-        self.verdict: Result | None = None  # of a breaker that counts calls: reported at the end
-        self.answer: dict[str, Any] | None = None  # to the latest report, for one that is sent again
-
-    def add_effect(self, effect: Effect) -> None:
-        self.effect = worst_effect((self.effect, effect))
-
-
-class ReportedCall:
-    """The reports about one call."""
-
-    __slots__ = ("primary", "tried")
-
-    def __init__(self, primary: str) -> None:
-        self.primary = primary
-        self.tried: dict[str, TriedTool] = {}  # by tool id
 
 
 class ReportBook:
@@ -178,6 +146,7 @@ class ReportBook:
         self._settings = settings
         self._tools: dict[str | None, dict[str, ReportedTool]] = {}
         self._known = 0  # tools of all tenants
+        self._pairs: dict[tuple[str | None, str, str], ToolHealth] = {}  # of fallbacks with a cooldown, by primary
         self._calls: OrderedDict[tuple[str | None, str], ReportedCall] = OrderedDict()
 
     def tool(self, tenant: str | None, id: str) -> ReportedTool:
@@ -192,6 +161,26 @@ class ReportBook:
             self._tools.setdefault(tenant, {})[id] = made
             if made.tool is None and self._rt.toolbox.circuits is not None:
                 self._rt.toolbox.circuits.register(made.health, "reported", tenant or "", id)
+        return made
+
+    def reach(self, tenant: str | None, primary: str, id: str, via: Fallback | None) -> ReportedTool:
+        """Return a tool as a call has reached it: a fallback with a cooldown of its own has a circuit for this primary."""
+        tool = self.tool(tenant, id)
+        if via is None or via.cooldown is None:
+            return tool
+        made = ReportedTool(self._rt, tenant, tool.options, tool.known, tool.tool)
+        made.disabled, made.metrics = tool.disabled, tool.metrics
+        first = self.tool(tenant, primary).tool
+        if first is not None and tool.tool is not None:
+            made.health = self._rt.toolbox.health_of(first, tool.tool, via)
+            return made
+        key = tenant, primary, id
+        health = self._pairs.get(key) or ToolHealth(via.cooldown)
+        made.health = health
+        if key not in self._pairs and len(self._pairs) < MOST_TOOLS_IN_ALL:
+            self._pairs[key] = health
+            if self._rt.toolbox.circuits is not None:
+                self._rt.toolbox.circuits.register(health, "reported", tenant or "", primary, id)
         return made
 
     def _has_room(self, of_tenant: dict[str, ReportedTool] | None) -> bool:
