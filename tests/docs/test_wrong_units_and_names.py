@@ -7,10 +7,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
 from failsoft import ManifestError, Override, Runtime
+from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.surfaces.cli import cli
 
 
@@ -146,3 +148,37 @@ def test_attributes_of_other_libraries(name: str, right: str) -> None:
     with pytest.raises(AttributeError) as error:
         getattr(rt.call_sync("get_it"), name)
     assert right in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("register", "rt.add(fn)"),
+        ("invoke", "await rt.call(tool, arguments)"),
+        ("shutdown", "await rt.close()"),
+        ("on", "rt.subscribe(fn)"),
+        ("from_yaml", "Runtime(manifest)"),
+        ("unregister", "rt.disable(tool, reason)"),
+    ],
+)
+def test_methods_of_other_libraries(name: str, right: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(Runtime(), name)
+    assert right in str(error.value)
+
+
+@pytest.mark.parametrize(("status", "said"), [(503, True), (404, True), (200, False), (304, False)])
+def test_a_tool_that_returns_a_response(status: int, said: bool, caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(httpx.Response, id=f"get_page_{status}", read_only=True)
+    rt.call_sync(f"get_page_{status}", {"status_code": status})
+    flush_log(5)
+    assert (f"with status {status}, which counts as a success: call raise_for_status()" in caplog.text) is said
+
+
+def test_a_tool_whose_response_is_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    rt = Runtime()
+    rt.add(httpx.Response, id="get_page", read_only=True, failed_if=lambda page: page.status_code >= 500)
+    assert rt.call_sync("get_page", {"status_code": 404}).status == "succeeded"
+    flush_log(5)
+    assert "counts as a success" not in caplog.text

@@ -183,3 +183,24 @@ def test_trace_files_can_be_explained(tmp_path: Path) -> None:
     none = invoke("why", "--trace", "-", stdin="")
     assert (none.exit_code, "there are no turns" in none.stderr) == (1, True)
     assert invoke("why", "--trace", str(tmp_path / "missing")).exit_code == 2
+
+
+@pytest.mark.parametrize("width", [40, 56, 72, 80, 100, 120])
+def test_a_result_is_never_cut(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow terminal would hide that a write may have acted."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    address = f"sqlite:///{tmp_path}/kept.db"
+
+    async def play() -> None:
+        async with Runtime(store=address) as rt:
+            rt.add(Scripted(Takes(0.01, TimeoutError("late"))), id="book_table_for_guests", idempotent=False)
+            async with rt.turn() as turn:
+                turn.call("book_table_for_guests", id="call_0a8f7c6e5d4b3a29")
+
+    asyncio.run(play())
+    shown = " ".join(invoke("why", "--store", address).stdout.partition("Calls")[2].split())
+    assert "DEADLINE_EXCEEDED, may have acted" in shown
+    assert "book table for guests" in shown
+    listed = invoke("trace", "list", "--store", address).stdout.splitlines()
+    assert "status" in listed[0]
+    assert all(len(line) <= width for line in listed)

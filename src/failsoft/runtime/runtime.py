@@ -371,6 +371,12 @@ point_elsewhere(
     {
         "wrap_tool_call awrap_tool_call wrap_model_call before_agent": "middleware=[FailsoftMiddleware(rt)]",
         "retry": 'rt.threads["…"].retry(tool)',
+        "register add_tool register_tool wrap guard protect": "rt.add(fn), or @rt.tool before its def",
+        "invoke ainvoke execute acall run_tool call_tool": "await rt.call(tool, arguments), or rt.call_sync",
+        "shutdown stop aclose": "await rt.close()",
+        "on add_listener on_event": "rt.subscribe(fn), which gets every event",
+        "load from_file from_manifest from_yaml": "Runtime(manifest)",
+        "remove unregister remove_tool": "rt.disable(tool, reason)",
         "report": "turn.report, after the async with block",
     },
 )

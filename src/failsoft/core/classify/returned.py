@@ -38,6 +38,9 @@ _ABSENT: Final = object()
 _MESSAGE_FIELDS: Final = ("message", "error", "detail", "details", "reason", "description", "msg", "text", "title")
 _MAY_BE_EMPTY: Final = (bool, int, float, str, bytes, list, tuple, dict)
 _UPDATE: Final = ("update",)
+_CLIENTS = frozenset({"httpx", "requests", "aiohttp", "urllib3"})
+_RESPONSES = frozenset({"Response", "ClientResponse", "HTTPResponse"})
+_FAILED_STATUS = 400
 _FLAGS: Final = {"CallToolResult": ("is_error", "isError"), "ToolMessage": ("status",), "Command": _UPDATE}
 _UNSAID: Final = "The tool reported a failure without a text"
 
@@ -70,7 +73,7 @@ def is_plain(kind: type) -> bool:
     try:
         if kind in PLAIN_TYPES:
             return True
-        if issubclass(kind, _READ) or flags_of(kind):
+        if issubclass(kind, _READ) or flags_of(kind) or is_response(kind):
             return False
         if hasattr(kind, "__await__"):  # a coroutine or a task is looked at, and logged
             return not (hasattr(kind, "send") or hasattr(kind, "add_done_callback"))
@@ -79,6 +82,19 @@ def is_plain(kind: type) -> bool:
     except Exception:  # a metaclass may raise anything
         return False
     return True
+
+
+def is_response(kind: type) -> bool:
+    """True for the responses of HTTP clients, which do not raise by themselves when a request failed."""
+    return kind.__module__.partition(".")[0] in _CLIENTS and kind.__name__ in _RESPONSES
+
+
+def failed_status(value: Any) -> int | None:
+    """The status of a response that says that its request failed; None for everything else."""
+    if not is_response(type(value)):
+        return None
+    status: object = getattr(value, "status_code", None) or getattr(value, "status", None)
+    return status if type(status) is int and status >= _FAILED_STATUS else None
 
 
 def flags_of(kind: type) -> tuple[str, ...]:

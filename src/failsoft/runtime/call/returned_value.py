@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from failsoft.core.classify.returned import (
     ReturnedFailure,
     doubt_pattern,
+    failed_status,
     find_returned,
     flags_of,
     is_plain,
+    is_response,
     match_pattern,
     text_of,
     value_inside,
@@ -55,6 +57,8 @@ def is_success(tool: Tool, value: Any) -> bool:
     kind = type(value)
     if is_plain(kind):
         return True
+    if is_response(kind):
+        return failed_status(value) is None
     if not flags_of(kind):
         return False
     try:
@@ -99,9 +103,23 @@ def _read(tool: Tool, result: AttemptResult, answers_verify: Callable[[], bool])
         Outcome._on_misuse(
             tool.id, "it returned a Verified, which is the answer of a verify function: a tool returns what it found"
         )
-    if tool.options.failed_if is None or isinstance(value, Partial):
+    if tool.options.failed_if is None:
+        _doubt_response(tool, value)
+        return result
+    if isinstance(value, Partial):
         return result
     return _ask(tool, result, value_inside(own))
+
+
+def _doubt_response(tool: Tool, value: Any) -> None:
+    """Log that a tool returned the response of a failed request, which counts as a success."""
+    status = failed_status(value)
+    if status is not None:
+        Outcome._on_misuse(
+            tool.id,
+            f"it returned a {type(value).__name__} with status {status}, which counts as a success: call raise_for_status() on it, "
+            "or declare failed_if",
+        )
 
 
 def _as_raised(error: BaseException, returned: Any) -> Exception:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.5  # seconds between reads
 
+_NARROW = 60  # columns; a narrower list of turns leaves out when they began
+
 
 @click.group(short_help="List, show, export and replay recorded turns.")
 def trace() -> None:
@@ -75,9 +77,10 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
     if not turns:
         console.print(Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
         return code
-    for line in _table(
-        [("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]
-    ):
+    lines = [("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]
+    if console.width < _NARROW:  # what fits is more than the beginning
+        lines = [(turn, *others) for turn, _, *others in lines]
+    for line in _table(lines):
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
     return code

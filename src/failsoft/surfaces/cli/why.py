@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from failsoft.analysis.why import Loss, Why
 
 _NAME, _RESULT = 36, 36  # columns, at most
+_LEAST = 12  # columns for the attempts of a call; with less of them a call takes several lines
 
 
 @click.command(
@@ -78,6 +79,8 @@ def _calls(rows: tuple[Row, ...], width: int) -> RenderableType:
     ids = small_ids(rows)
     names = [len(f"{name_of(row)}  {ids[row.id]}".rstrip()) + 2 for row in rows]
     room = width - min(_NAME, max(names)) - min(_RESULT, max(len(summarise(row)) for row in rows)) - 4
+    if room < _LEAST:
+        return _stack_calls(rows, width)
     for row in rows:
         name = Text(clean(f"{CRITICAL if row.critical else ' '} {name_of(row)}"), "bold" if row.critical else "")
         if ids[row.id]:
@@ -88,6 +91,29 @@ def _calls(rows: tuple[Row, ...], width: int) -> RenderableType:
             wrapped(sum_up(row), room, "bright_black"),
         )
     return table
+
+
+def _stack_calls(rows: tuple[Row, ...], width: int) -> RenderableType:
+    """List the calls with the result below the name, so that nothing of it is cut."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from failsoft.analysis.waterfall.row_text import sum_up
+    from failsoft.analysis.waterfall.terminal import CRITICAL, name_of, small_ids, summarise
+    from failsoft.surfaces.cli.drawing import RESULTS, wrapped
+
+    ids = small_ids(rows)
+    parts: list[RenderableType] = []
+    for row in rows:
+        name = Text(clean(f"{CRITICAL if row.critical else ' '} {name_of(row)}"), "bold" if row.critical else "")
+        if ids[row.id]:
+            name.append(clean(f"  {ids[row.id]}"), "bright_black not bold")
+        below = [wrapped(clean(summarise(row)), width - 8, RESULTS.get(row.status or "", "blue"))]
+        if summed := sum_up(row):
+            below.append(wrapped(summed, width - 8, "bright_black"))
+        parts += [name, Padding(Group(*below), (0, 0, 0, 4))]
+    return Group(*parts)
 
 
 def _loss(loss: Loss) -> RenderableType:
