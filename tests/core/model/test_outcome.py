@@ -92,8 +92,8 @@ def test_an_outcome_builds_its_id_from_tool_and_number() -> None:
 def test_the_short_way_to_a_success_leads_to_the_same_outcome(label: str) -> None:
     short = succeed(7, "web_search", "found", 3, 0.5, label)
     long = Outcome(7, "web_search", "succeeded", "found", 3, "web_search", 0.5, label=label)
-    for slot in Outcome.__slots__:
-        assert getattr(short, slot, None) == getattr(long, slot, None), slot
+    for name in {*vars(short), *vars(long)}:
+        assert getattr(short, name) == getattr(long, name), name
     assert short.to_dict() == long.to_dict()
 
 

@@ -59,27 +59,22 @@ _SUCCEEDED: Status = _STATUSES["succeeded"]
 class Outcome(Generic[T]):
     """The outcome of one call. ``unwrap()`` returns the value or raises."""
 
-    __slots__ = (
-        "_explanation",
-        "_id",
-        "_label",
-        "_repeats",
-        "_value_lost",
-        "attempts",
-        "decision",
-        "duration",
-        "escalated",
-        "fault",
-        "missing",
-        "partial",
-        "recorded",
-        "root",
-        "status",
-        "told",
-        "tool",
-        "value",
-        "via",
-    )
+    # What most outcomes do not have is left to the class: half the attributes to set.
+    value: T | None = None  # what the tool returned
+    attempts = 0  # all attempts, fallbacks included; 0 if the call was refused or not run
+    via: str | None = None  # the tool that returned the value; "verify" if the value was lost and found again
+    duration = 0.0  # seconds from start to end
+    fault: Fault | None = None  # the last failure; None for a success
+    decision: Decision | None = None  # the decision about the failure, with its reason
+    missing: Any = None  # what a partial value lacks
+    partial: Any = None  # for a failed call: the best partial result, if partial results are not accepted
+    root: str | None = None  # for a skipped call: the id of the call whose failure is the cause
+    escalated = False  # whether the failure was escalated
+    recorded: bool | None = None  # for a write: whether the store recorded it before it started; else None
+    told: str | None = None  # a policy's text for the user, in place of the built-in text
+    _explanation: Explanation | Callable[[Outcome[T]], Explanation] | None = None
+    _repeats = 0
+    _value_lost = False
 
     _explain_bare: ClassVar[Callable[[Outcome[Any]], Explanation]]  # of outcomes made without one; set in ``core``
     _on_misuse: ClassVar[Callable[[str, str], object]] = staticmethod(lambda *_: None)  # the runtime logs it
@@ -108,21 +103,26 @@ class Outcome(Generic[T]):
         self.tool = tool  # the id of the tool that was called
         # succeeded, failed, skipped, timed_out (the turn's deadline) or cancelled
         self.status: Status = _STATUSES.get(status, status)
-        self.value = value  # what the tool returned
-        self.attempts = attempts  # all attempts, fallbacks included; 0 if the call was refused or not run
-        self.via = via  # the tool that returned the value; "verify" if the value was lost and found again
-        self.duration = duration  # seconds from start to end
-        self.fault = None if fault is None else show_fault(fault)  # the last failure; None for a success
-        decided = None if decision is None else show_decision(decision)
-        self.decision = decided  # the decision about the failure, with its reason
-        self.missing = missing  # what a partial value lacks
-        self.partial = partial  # for a failed call: the best partial result, if partial results are not accepted
+        self.value = value
+        self.attempts = attempts
+        self.via = via
+        self.duration = duration
+        self.fault = None if fault is None else show_fault(fault)
+        self.decision = None if decision is None else show_decision(decision)
         self._label = label
-        self.root = root  # for a skipped call: the id of the call whose failure is the cause
-        self.escalated = escalated  # whether the failure was escalated
-        self.recorded = recorded  # for a write: whether the store recorded it before it started; else None
-        self.told = told  # a policy's text for the user, in place of the built-in text
         self._explanation = explanation
+        if missing is not None:
+            self.missing = missing
+        if partial is not None:
+            self.partial = partial
+        if root is not None:
+            self.root = root
+        if escalated:
+            self.escalated = True
+        if recorded is not None:
+            self.recorded = recorded
+        if told is not None:
+            self.told = told
 
     @property
     def id(self) -> str:
@@ -137,7 +137,7 @@ class Outcome(Generic[T]):
     @property
     def value_known(self) -> bool:
         """False for a call that has succeeded, as ``verify`` found out, but whose value is lost."""
-        return not getattr(self, "_value_lost", False)  # left unset by ``succeed``, which must be fast
+        return not self._value_lost
 
     def lose_value(self) -> None:
         """Note that the call has succeeded, and that its value is not known."""
@@ -157,10 +157,7 @@ class Outcome(Generic[T]):
     @property
     def repeats(self) -> int:
         """The number of identical calls with this result, if that is no progress (five within a minute); else 0."""
-        try:
-            return self._repeats
-        except AttributeError:  # set only in that case, so that most outcomes need no field for it
-            return 0
+        return self._repeats
 
     def set_repeats(self, repeats: int) -> None:
         """Note that the same call keeps returning this result."""
@@ -238,8 +235,8 @@ class Outcome(Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         texts = None if self._explanation is None else self.explanation
-        slots = None if self.value_known else (None, {"_value_lost": True})
-        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial), slots
+        lost = None if self.value_known else {"_value_lost": True}
+        return Outcome, (*self._fields(), texts, self.told, self.recorded, self.partial), lost
 
     def __repr__(self) -> str:
         parts = [f"{self.id!r}, {self.status}"]
@@ -279,9 +276,6 @@ def succeed(id: str | int, tool: str, value: T, attempts: int, duration: float, 
     made.attempts = attempts
     made.duration = duration
     made._label = label
-    made.fault = made.decision = made.missing = made.partial = made.root = made.told = made._explanation = None
-    made.recorded = None
-    made.escalated = False
     return made
 
 
@@ -295,10 +289,6 @@ def refuse_alike(id: int, shared: Outcome[T]) -> Outcome[T]:
     made.decision = shared.decision
     made._label = shared._label
     made._explanation = shared._explanation
-    made.value = made.via = made.missing = made.partial = made.root = made.told = made.recorded = None
-    made.attempts = 0
-    made.duration = 0.0
-    made.escalated = False
     return made
 
 
