@@ -223,7 +223,7 @@ WITHOUT_SIGNATURE = {
 
 # Attributes documented only by a comment
 ATTRIBUTE = re.compile(
-    r"^        self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>(?!type:).*))?$", re.MULTILINE
+    r"^ {8,12}self\.(?P<name>[a-z]\w*)(?:: (?P<type>[^=#]+?))? = [^#\n]*(?:  # (?P<note>(?!type:).*))?$", re.MULTILINE
 )
 FIELD = re.compile(r"^    (?P<name>[a-z]\w*): (?P<type>[^=#\n]+?)(?: = (?P<default>[^#\n]*?))?(?:  # (?P<note>.*))?$")
 SOURCE = re.compile(r" ?\((?:S-|R\d)[^)]*\)|\bS-\w+'s?\b ?")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.fakes import DOWN, INVALID, ONCE, RESET, Scripted, Takes, records, virtual
 
-from failsoft import Runtime
-from failsoft.observe.events import REFUSED, Event, iso
+from failsoft import Outcome, Runtime
+from failsoft.observe.events import Event, iso
 from failsoft.observe.raw_records import cut
 from failsoft.observe.recorder import BATCH, Recorder
 from failsoft.observe.subscriptions import subscribe
@@ -75,7 +75,7 @@ def test_plain_successes_are_counted_in_any_company() -> None:
     plain = ("CallSucceeded", 2.0, "search", None, None, 1.0)
     trace.record(plain)
     assert trace.metrics("search").successes == 1
-    for other in (REFUSED, {}, lambda raw: {}):
+    for other in (Outcome(0, "search", "failed"), {}, lambda raw: {}):
         trace.record(plain)
         trace.record(("CallRefused", 2.0, "search", None, None, other))
     figures = trace.metrics("search").as_dict()

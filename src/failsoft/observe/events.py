@@ -5,10 +5,11 @@ A call only appends a raw tuple. Names, timestamps and numbers are computed when
     (event type, time, tool, call id, turn id, fields)
 
 For a call that succeeded at once, ``fields`` is the start of its attempt and the tool is its id: the garbage collector
-does not track a tuple of such plain values. Outside of turns its event type is a tuple of type and tool id, one object
-per tool, so that a batch of successes of one tool is recognised at once. If the call is inside another call, or waited before its attempt, the
-record also has the start of the call and the id of the call around it. For a call refused at once, ``fields`` is ``REFUSED``. If ``fields`` is a function,
-it computes the fields from the record (which then has further items) when an event is made.
+does not track a tuple of such plain values. If the call is inside another call, or waited before its attempt, the
+record also has the start of the call and the id of the call around it. For a call that an open circuit refused at once,
+``fields`` is the outcome that its callers share. In both cases the event type of calls outside of turns is a tuple of type
+and tool id, one object per tool, so that a batch of them is recognised at once. If ``fields`` is a function, it computes
+the fields from the record (which then has further items) when an event is made.
 
 An event is flat, and ``to_dict()`` is its stored form. Its ``message``, if any, is one of the phrases quoted in the
 specification.
@@ -64,9 +65,6 @@ EVENTS_DROPPED = "EventsDropped"  # a subscriber or sink is too slow; once for e
 TURN_STARTED = "TurnStarted"
 TURN_TIMED_OUT = "TurnTimedOut"
 TURN_ENDED = "TurnEnded"
-
-
-REFUSED = b"refused"  # the raw fields of a call refused at once
 
 
 class Event(NamedTuple):

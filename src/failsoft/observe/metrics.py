@@ -63,6 +63,11 @@ class Metrics:
         key = (outcome, category)
         self.ended[key] = self.ended.get(key, 0) + amount
 
+    def refuse(self, amount: int) -> None:
+        """Count calls that an open circuit refused at once."""
+        self.add("refused_count", amount)
+        self.end("refused", "tool_transient", amount)
+
     def add(self, name: str, amount: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + amount
 

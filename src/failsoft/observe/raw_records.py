@@ -13,7 +13,7 @@ from typing import Any
 from failsoft.core.model.json_values import plain
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.resilience.error_handler import ErrorReport, decision_fields
-from failsoft.observe.events import CALL_SUCCEEDED, REFUSED, Event
+from failsoft.observe.events import Event
 from failsoft.observe.success_runs import Run, success_fields
 
 SHORTEST_RUN = 4
@@ -38,15 +38,15 @@ def make(raw: Raw, offset: float, seq: int) -> Event:
     """Convert a raw record to an event."""
     event_type, at, tool, call_id, turn_id, fields = raw[:6]
     if type(event_type) is tuple:
-        event_type = CALL_SUCCEEDED
+        event_type, _ = event_type
     tool_id = tool if tool is None or isinstance(tool, str) else tool.id
     if type(fields) is float:
         began, parent_id = raw[6:] or (fields, None)
         fields = success_fields(tool, 1, at - fields, at - began)
         if parent_id is not None:
             fields["parent_id"] = parent_id
-    elif fields is REFUSED:
-        fields = _refusal_fields(raw[6])
+    elif type(fields) is Outcome:
+        fields = _refusal_fields(fields)
     elif type(fields) is FunctionType:
         fields = fields(raw)
     if isinstance(call_id, int):

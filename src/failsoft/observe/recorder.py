@@ -20,8 +20,9 @@ from itertools import count
 from operator import itemgetter
 from weakref import WeakValueDictionary, ref
 
+from failsoft.core.model.outcome import Outcome
 from failsoft.observe.delivery import Delivery, remaining
-from failsoft.observe.events import REFUSED, Event
+from failsoft.observe.events import CALL_SUCCEEDED, Event
 from failsoft.observe.metrics import Metrics, Retries, count_each, count_event
 from failsoft.observe.raw_records import PLAIN, Batch, Raw, make, run_of
 from failsoft.observe.success_runs import Run
@@ -238,8 +239,9 @@ class Recorder:
         batch, offset, first = taken
         kind = batch[0][0]
         if type(kind) is tuple and [*map(_TYPE, batch)].count(kind) == len(batch):  # FAST: saves 12 %
-            self._metrics_of(kind[1]).succeed(len(batch))
-            plain, turns = True, _OUTSIDE
+            event_type, tool_id = kind
+            plain, turns = event_type == CALL_SUCCEEDED, _OUTSIDE
+            (self._metrics_of(tool_id).succeed if plain else self._metrics_of(tool_id).refuse)(len(batch))
         else:
             plain, turns = self._tally(batch), {*map(_TURN, batch)} if self._is_followed() else _OUTSIDE
         for turn_id in turns:
@@ -268,10 +270,9 @@ class Recorder:
             tools = [*map(_TOOL, batch)] if plain else [raw[2] for raw in batch if type(raw[5]) is float]
             for tool_id, successes in count_each(tools).items():
                 self._metrics_of(tool_id).succeed(successes)
-        if bytes in kinds:
-            for tool_id, refusals in count_each([raw[2] for raw in batch if raw[5] is REFUSED]).items():
-                self._metrics_of(tool_id).add("refused_count", refusals)
-                self._metrics_of(tool_id).end("refused", "tool_transient", refusals)  # an open circuit
+        if Outcome in kinds:
+            for tool_id, refusals in count_each([raw[2] for raw in batch if type(raw[5]) is Outcome]).items():
+                self._metrics_of(tool_id).refuse(refusals)
         if dict in kinds:
             for event_type, _, tool, call_id, _, fields, *_ in [raw for raw in batch if type(raw[5]) is dict]:
                 count_event(self._metrics_of, self.unknown, event_type, tool, call_id, fields)

@@ -46,7 +46,7 @@ from failsoft.runtime.call_options import CallKeywords, ToolKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
-from failsoft.runtime.fastpath.refusal import refuse_from_cache
+from failsoft.runtime.fastpath.refusal import refuse_by_name
 from failsoft.runtime.instruments import add_instruments
 from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import make_tool, register, set_enabled
@@ -243,13 +243,8 @@ class Runtime(AdapterCalls):
                 given = {} if args is None else args
                 if found.argument_check is None or found.argument_check(given) is given:
                     return by_name(given, next(self._numbers), ticket)
-            cached = found.cached_refusal
-            if (
-                cached is not None
-                and outer is None
-                and (refused := refuse_from_cache(services, found, cached)) is not None
-            ):
-                return as_coroutine(refused)
+            if found.cached_refusal is not None and outer is None:
+                return refuse_by_name(services, found, args)
         return calling.run(services, make_call(services, found, args, **options))
 
     @overload

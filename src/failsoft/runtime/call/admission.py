@@ -232,7 +232,7 @@ def renew_refusal(rt: RefusalServices, tool: Tool, now: float) -> CachedRefusal 
         label=tool.label,
         explanation=rt.texts.explain,
     )
-    tool.cached_refusal = (outcome, now + min(remaining, SHARED_REFUSAL))
+    tool.cached_refusal = (outcome, now + min(remaining, SHARED_REFUSAL), (events.CALL_REFUSED, tool.id))
     return tool.cached_refusal
 
 

@@ -242,6 +242,10 @@ class RefusalServices(WithLog, Protocol):
     def texts(self) -> Texts: ...
 
 
+class NamedRefusalServices(RefusalServices, BuildServices, Protocol):
+    """Services for refusing a call by name, or running it if the circuit admits it after all."""
+
+
 class InPlaceServices(RefusalServices, Protocol):
     """Services for the steps of the pipeline that take no time."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from failsoft.core.classify.returned import PLAIN_TYPES, is_plain
 from failsoft.errors import CircuitOpen
 from failsoft.observe.events import CALL_SUCCEEDED
+from failsoft.runtime.call.admission import renew_refusal
 from failsoft.runtime.call.attempt_result import UNAWAITED
 from failsoft.runtime.call.first_attempt import error_result, value_result
 from failsoft.runtime.execution.deadline import finish
@@ -49,7 +50,7 @@ def guard(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     return made
 
 
-def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
+def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:  # noqa: C901 - a call that ends at once ends here
     # Few local variables: ten thousand calls may be suspended here at a time.
     now, trace, pending, numbers = rt.time.now, rt.log.trace, rt.log.trace.pending, rt.log.trace.numbers
     fn, site, success = tool.fn, (rt.runner, tool), (CALL_SUCCEEDED, tool.id)
@@ -58,8 +59,16 @@ def _guard_async(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         ticket, outer = tool.closed_ticket, scope()
         if ticket is None or (outer is not None and not (type(outer) is list and tool.only_reads)):
             cached = tool.cached_refusal
-            if cached is not None and outer is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
-                raise CircuitOpen(refused)
+            if (
+                cached is not None
+                and outer is None
+                and ((started := now()) < cached[1] or (cached := renew_refusal(rt, tool, started)) is not None)
+            ):  # FAST: ``refuse_from_cache`` in place saves 700 of 9,600 instructions.
+                id = next(numbers)
+                pending.append((cached[2], started, tool.id, id, None, cached[0]))
+                if id >= trace.due:
+                    trace.drain_if_many(id)
+                raise CircuitOpen(cached[0], id)
             return (await rt.runner.run(rt.runner.open_call(tool, args, kwargs))).unwrap()
         started, id, stepper = now(), next(numbers), None
         box: LightAttempt = [None, id, started, site, args, kwargs, outer]
@@ -110,7 +119,7 @@ def _guard_async_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         cached = tool.cached_refusal
         if cached is not None and scope() is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
-            raise CircuitOpen(refused)
+            raise CircuitOpen(*refused)
         return _unwrap(tool, await rt.runner.run(rt.runner.open_call(tool, args, kwargs)))
 
     return guarded
@@ -132,7 +141,7 @@ def _guard_sync(rt: FastServices, tool: Tool) -> Callable[..., Any]:
         if ticket is None or (outer is not None and not (type(outer) is list and tool.only_reads)):
             cached = tool.cached_refusal
             if cached is not None and outer is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
-                raise CircuitOpen(refused)
+                raise CircuitOpen(*refused)
             return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
         started, id = now(), next(numbers)
         box: LightAttempt = [None, id, started, site, args, kwargs, outer]
@@ -175,7 +184,7 @@ def _guard_sync_careful(rt: FastServices, tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         cached = tool.cached_refusal
         if cached is not None and scope() is None and (refused := refuse_from_cache(rt, tool, cached)) is not None:
-            raise CircuitOpen(refused)
+            raise CircuitOpen(*refused)
         return _unwrap(tool, rt.runner.run_blocking(rt.runner.open_call(tool, args, kwargs)))
 
     return guarded

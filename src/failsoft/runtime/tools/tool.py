@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from failsoft.runtime.tools.known_errors import KnownErrors
 
 FastCall = Callable[..., Coroutine[Any, Any, "Outcome[Any]"]]  # a tool's fast path
-CachedRefusal = tuple["Outcome[Any]", float]  # the refusal that callers share, and until when
+# The refusal that callers share, until when, and the event type of its records, see ``observe.events``
+CachedRefusal = tuple["Outcome[Any]", float, tuple[str, str]]
 
 LOOKS = 20  # values that a pattern is compared with for misspelt fields, and calls whose arguments are looked at
 log = logging.getLogger("failsoft")
