@@ -113,6 +113,11 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     "terraform": lambda p: f"terraform apply -var={shlex.quote('db_password=' + p)} failed",
     "helm": lambda p: f"helm install x y --set {shlex.quote('auth.password=' + p)} failed",
     "Kubernetes": lambda p: f"env:\n- name: DB_PASSWORD\n  value: '{double(p)}'\n- name: X\n  value: y",
+    "ODBC in braces within others": lambda p: f"Driver={{X}};Uid=app;Pwd={{{p}}};Encrypt=yes",
+    "kubectl describe": lambda p: f"    Environment:\n      DB_HOST:      db\n      DB_PASSWORD:  {p}\n      TZ:   UTC",
+    "systemd": lambda p: f'[Service]\nEnvironment="DB_PASSWORD={p}" "X=y"\nExecStart=/bin/x',
+    "JSON in JSON in JSON": lambda p: json.dumps({"e": json.dumps({"d": json.dumps({"password": p, "n": 1})})}),
+    "var_dump": lambda p: f'array(1) {{\n  ["password"]=>\n  string({len(p)}) "{p}"\n}}',
     "Basic": lambda p: json.dumps({"Authorization": f"Basic {b64encode(f'app:{p}'.encode()).decode()}"}),
 }
 
@@ -137,6 +142,13 @@ UNNAMED: dict[str, Callable[[str], str]] = {
     "German": lambda p: f"Passwort: {p}",
     "French": lambda p: f"mot de passe : {p}",
     "Spanish": lambda p: f"contraseña: {p}",
+    "German, spoken": lambda p: f"Kennwort {p} falsch",
+    "Chinese": lambda p: f"密码：{p}，登录失败",
+    "Chinese, spoken": lambda p: f"密码 {p} 错误",
+    "Russian, spoken": lambda p: f"пароль {p} неверный",
+    "Korean, spoken": lambda p: f"비밀번호 {p} 오류",
+    "Japanese, spoken": lambda p: f"パスワード {p} が違います",
+    "arguments of a connection": lambda p: f"connect('db', {p!r}) failed",
     "Portuguese": lambda p: f"senha: {p}",
 }
 
@@ -192,6 +204,11 @@ PLACES: dict[str, Callable[[str], str]] = {
     "list of headers": lambda p: f"Headers([('host', 'x'), ('x-api-key', {p!r}), ('accept', '*/*')])",
     "list of headers in bytes": lambda p: f"[(b'host', b'x'), (b'x-api-key', {p.encode()!r})]",
     "ODBC in braces": lambda p: f"Driver={{PostgreSQL}};Server=db;Uid=app;Pwd={{{p}}};",
+    "Kubernetes secret": lambda p: f"kind: Secret\nmetadata:\n  name: db\ndata:\n  database: {p}\ntype: Opaque",
+    "Kubernetes secret, sorted": lambda p: (
+        f"apiVersion: v1\ndata:\n  database: {p}\nkind: Secret\nmetadata:\n  name: db"
+    ),
+    "file of cookies": lambda p: f"bad line in cookies.txt: .example.com\tTRUE\t/\tTRUE\t1799999999\tsession\t{p}",
     "fields without quotes": lambda p: f"auth failed user:app password:{p} ip:10.0.0.1",
 }
 PLAIN = (
@@ -207,7 +224,28 @@ PLAIN = (
 @pytest.mark.parametrize("place", PLACES)
 def test_t39_no_password_of_letters_survives_where_its_place_gives_it_away(place: str, password: str) -> None:
     text = PLACES[place](password)
-    assert sanitise(text) == text.replace(password, "[redacted]")
+    assert sanitise(text) == text.replace(f"database: {password}", "[redacted]").replace(password, "[redacted]")
+
+
+def test_t39_values_of_a_kubernetes_secret_in_json_are_masked() -> None:
+    secret = {"kind": "Secret", "metadata": {"name": "x", "labels": {"a": "b"}}, "data": {"database": "YXBwbGU="}}
+    for text in (json.dumps(secret), json.dumps(secret, sort_keys=True), json.dumps(secret, indent=2)):
+        masked = sanitise(text)
+        assert "YXBwbGU" not in masked
+        assert '"labels"' in masked
+        assert sanitise(masked) == masked
+
+
+def test_t39_values_of_other_manifests_stay_readable() -> None:
+    for text in (
+        "kind: ConfigMap\ndata:\n  database: orders\n---\nkind: Secret\nmetadata:\n  name: x",
+        json.dumps([{"kind": "ConfigMap", "data": {"database": "orders"}}, {"kind": "Secret"}]),
+        "kind: SecretStore\nspec:\n  provider: vault",
+        "密码错误，请重新输入密码",
+        "пароль неверный, повторите попытку",
+        "cookies are TRUE or FALSE; the cookie path is /",
+    ):
+        assert sanitise(text) == text
 
 
 HARD = (  # a mixed quote and comma, words of letters and a dash, letters that end in a sign

@@ -57,7 +57,9 @@ _TAIL = 96  # every pattern recognises its secret within this many characters
 _TALK = (
     *("bearer", "basic", "pass", "pw", "token", "secret", "key", "auth", "cookie", "--", "login", "identified"),
     *("：", "flyv1", "-p", " -a ", " -w ", " -u", "log in", "logon", "sign", "credential", "rabbit"),
+    *("kennwort", "wachtw", "contrase", "senha", "connect(", "connection(", "pdo", "snmp"),
 )
+_TALK_ABROAD = ("парол", "密码", "密碼", "口令", "パスワ", "비밀번")
 _DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
 # A lower-case word with none of these is a name made of words, not a token.
 _NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
@@ -254,8 +256,8 @@ def _is_suspect(text: str) -> bool:
     if "=" in text or ":" in text or _DENSE.search(text):
         return True
     low = text.lower()
-    for word in _TALK:  # noqa: SIM110 - a generator costs twice as much, and every call id comes here
-        if word in low:
+    for word in _TALK if text.isascii() else _TALK + _TALK_ABROAD:  # noqa: SIM110 - a generator costs twice as much
+        if word in low:  # every call id comes here
             return True
     return False
 

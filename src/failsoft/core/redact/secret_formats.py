@@ -284,6 +284,8 @@ _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
 _CAPITAL_NAMES = r"PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|[A-Z]_KEY|APIKEY"
 
+_BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}+\}){0,300}+\}){0,250}?"
+
 # Markers of shapes are searched in the lowered text, with all white space as blanks and one more blank in front.
 SHAPES = (
     Format(
@@ -480,6 +482,42 @@ SHAPES = (
         "Cookie",
         ("cookie",),
         r"(?i)((?<!\w)(?:set-)?cookie\\*[\"']?\s{0,4}[:=,]\s{0,4}b?\\*[\"']?)(?=[^\s=;,\"'\[]{1,80}=)[^\n\"'\\]+",
+    ),
+    Format(
+        "line of a file of cookies",
+        ("cookie",),
+        r"([\t ](?:TRUE|FALSE)[\t ]/[^\s]{0,128}[\t ](?:TRUE|FALSE)[\t ]\d{1,12}[\t ][^\s]{1,128}[\t ])\S+",
+        ("true", "false"),
+    ),
+    # manifests
+    Format(
+        "values of a Kubernetes secret",
+        ("secret",),
+        r"(?<!\S)(kind:[ ]?Secret\n(?:(?!(?:data|stringData):|---|kind:)[^\n]*\n){0,40}+(?:data|stringData):[ ]?\n[ ]{1,8}+)"
+        r"(?!\[redacted\])[^\n]+(?:\n[ ]{1,8}[^\n]+)*+",
+        ("kind: secret",),
+    ),
+    Format(
+        "values of a Kubernetes secret before its kind",
+        ("secret",),
+        r"((?<!\S)(?:data|stringData):[ ]?\n[ ]{1,8}+)(?!\[redacted\])[^\n]++(?:\n[ ]{1,8}[^\n]++)*+"
+        r"(?=\n(?:(?!(?:data|stringData):|---|kind:)[^\n]*\n){0,40}+kind:[ ]?Secret(?:\s|\Z))",
+        ("kind: secret",),
+    ),
+    Format(
+        "values of a Kubernetes secret in JSON",
+        ("secret",),
+        rf"([\"'](?:data|stringData)[\"']\s{{0,2}}:\s{{0,2}}\{{)(?!\[redacted\])[^{{}}]++(?=\}}{_BALANCED}"
+        r"[\"']kind[\"']\s{0,2}:\s{0,2}[\"']Secret[\"'])",
+        ("kind",),
+    ),
+    Format(
+        "values of a Kubernetes secret in JSON, behind its kind",
+        ("secret",),
+        r"([\"']kind[\"']\s{0,2}:\s{0,2}[\"']Secret[\"']"
+        + _BALANCED
+        + r"[\"'](?:data|stringData)[\"']\s{0,2}:\s{0,2}\{)(?!\[redacted\])[^{}]++",
+        ("kind",),
     ),
 )
 

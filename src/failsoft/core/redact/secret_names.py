@@ -105,7 +105,7 @@ _QUERY = r"[?&][\w.-]*\Z"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 _VALUE = r"""(?x)
     [ ]{0,4}+ [|>][+-]?+ [ ]*+ \n (?P<indent> [ \t]++ ) (?P<block> [^\n]++ (?: \n (?P=indent) [^\n]++ )*+ )
-    | (?: \s{0,16}+ (?: (?<=\s)-[ ] )?+ (?: (?P<list> [\[(] \s{0,4}+ ) (?=[bruBRU]{0,2}\\{0,16}["'`]) )?+
+    | (?: \s{0,16}+ (?: (?<=\s)-[ ] | string\(\d{1,9}\)[ ] )?+ (?: (?P<list> [\[(] \s{0,4}+ ) (?=[bruBRU]{0,2}\\{0,16}["'`]) )?+
     (?: [bruBRU]{0,2}
         (?P<escape> \\{0,16} ) (?P<quote> \'{3} | "{3} | ["'`] ) (?: (?:Bearer|Basic|Token)[ ] )?+
         (?P<quoted> (?: (?! (?<!\\) (?P=escape) (?P=quote) | (?<=[^\\]\\\\) (?P=quote) [)\]},] ) [^\n]
@@ -282,7 +282,7 @@ def _find_secret(values: _Values, start: int, name: _Name, sign: _Sign) -> tuple
         return found.span("block")
     if found["quoted"] is not None:
         span = _find_quoted(found, name, sign)
-        if not name.sure or sign.pair or _is_closed(text, found):
+        if not (name.sure or name.password) or sign.pair or _is_closed(text, found):
             return span
         raw = _find_bare(values, found.start("quote" if found["list"] is None else "list"), name, sign)
         return span if raw is None else raw if span is None else (min(span[0], raw[0]), max(span[1], raw[1]))
@@ -342,9 +342,11 @@ def _is_secret_bare(value: str, name: _Name, sign: _Sign, after: str) -> bool:
         return False
     if sign.spoken and not sign.colon:
         token = _is_long(value) and compiled(_DIGITS_EARLY).match(value) and not ("/" in value and is_wordy(value))
-        return bool(token) or (name.sure and stands_out(value))
+        return bool(token) or ((name.sure or name.password) and stands_out(value))
     if not value[0].isalnum() and value[0] not in "_.$%*/+-=~@":
-        return len(value) >= 8 and (name.sure or name.query) and not _is_structure(value)
+        if len(value) < 8 or not (name.sure or name.password or name.query):
+            return False
+        return (name.field and value[0] == "{") or not _is_structure(value)  # "Uid=app;Pwd={a{b};"
     if sign.spoken:
         return _is_long(value)
     if name.strong and not name.query:
