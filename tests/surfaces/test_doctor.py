@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from failsoft.surfaces.cli import cli
 from failsoft.surfaces.cli import doctor as module
 from failsoft.surfaces.cli.doctor import is_in_range, requirements
+from failsoft.surfaces.daemon.tokens import open_tokens
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +117,23 @@ def test_a_port_that_is_taken_is_a_warning() -> None:
     (finding,) = [one for one in json.loads(result.stdout)["findings"] if one["area"] == "port"]
     assert finding["status"] == "warning"
     assert finding["remedy"] == "failsoft serve --port ANOTHER"
+
+
+@pytest.mark.parametrize(("text", "mode", "said"), [("{", 0o600, "is not a token file"), ("{}", 0o644, "chmod 600")])
+def test_tokens_that_the_daemon_refuses_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, mode: int, said: str
+) -> None:
+    monkeypatch.setenv("FAILSOFT_STATE", str(tmp_path))
+    assert "tokens.json" not in found()
+    path = tmp_path / "tokens.json"
+    open_tokens(path)
+    assert found()["tokens.json"]["detail"] == "1 token for failsoft serve"
+    path.write_text(text)
+    path.chmod(mode)
+    assert doctor().exit_code == 1
+    broken = found()["tokens.json"]
+    assert (broken["status"], said in broken["detail"]) == ("error", True)
+    assert "makes a new one" in broken["remedy"]
 
 
 def test_a_state_directory_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -22,6 +23,7 @@ from failsoft.stores.url import known_schemes, open_store
 from failsoft.surfaces.cli.console import clean, json_option, make_console, manifest_option, print_json
 from failsoft.surfaces.cli.files import find_manifest, read
 from failsoft.surfaces.cli.serve import state_directory
+from failsoft.surfaces.daemon.tokens import TokenError, read_tokens
 
 if TYPE_CHECKING:
     from failsoft.stores.ports import Store
@@ -234,6 +236,20 @@ def _state() -> Iterator[Finding]:
     except OSError as error:
         remedy = "name another one in FAILSOFT_STATE, or give failsoft serve --store and --tokens"
         yield Finding("state", shown, "warning", f"failsoft serve cannot write there ({error.strerror})", remedy)
+    yield from _tokens(directory / "tokens.json")
+
+
+def _tokens(path: Path) -> Iterator[Finding]:
+    """Check the daemon's tokens, if it has made some."""
+    if not path.exists():
+        return
+    try:
+        many = len(read_tokens(path))
+    except TokenError as error:
+        remedy = f"mend {path}, or move it away: failsoft serve makes a new one, with a new token"
+        yield Finding("state", "tokens.json", "error", clean(str(error)), clean(remedy))
+    else:
+        yield Finding("state", "tokens.json", "ok", f"{many} token{'s' if many != 1 else ''} for failsoft serve")
 
 
 # --- requirements -----------------------------------------------------------------------------------------------------
