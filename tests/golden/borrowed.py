@@ -56,6 +56,8 @@ OMITTED: Mapping[str, str] = {  # how the names of tests or cases begin -> why t
     "test_t33_an_undeclared_tool_is_not_repeated_once_a_task_of_its_first_attempt_has_written": "as in turns and threads",
     "test_t33_tasks_that_have_ended_and_tasks_of_others_leave_a_refusal_without_effect": "hundreds of tasks, one story",
     "test_t33_what_an_inner_call_did_is_known_to_the_call_around_it[leaves_an_os_thread": "two threads race",
+    "test_t32_a_worker_process_tells_which_request_was_refused": "starts processes",
+    "test_t32_the_refusal_of_a_request_that_reads": "about classification alone",
     "test_t32_the_worst_evidence_decides_in_every_contradiction": "takes 5 s, and is about classification alone",
 }
 CASES = 10  # of one test, evenly spread: more of them tell the same story

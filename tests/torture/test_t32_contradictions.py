@@ -322,6 +322,8 @@ def carried() -> Iterator[tuple[str, Exception]]:
     yield "a quoted statement of the server", said
     yield "replication after a write", make("pymongo.errors.WriteConcernError", "Not enough nodes", code=100)
     yield "a file without the attribute", OSError(61, "No data available")
+    for body in CLOSING:
+        yield f"409, {body}", Answered("Conflict", 409, body)
     for text in LEFT_OPEN:
         yield f"429, {text}", Answered(text, 429)
         yield f"words: {text}", RuntimeError(f"{text} (429)")
@@ -396,6 +398,15 @@ LEFT_OPEN = (
     "INSERT ok, COMMIT: refused",
     "wrote 2 of 3 shards",
     "your transfer is on its way. Too many requests",
+    "this invoice has already been settled",
+    "duplicate payment",
+    "stage 3 of 4: rate limit exceeded",
+    "failed to parse the confirmation: rate limit exceeded",
+    "could not close the session: unauthorized",
+)
+CLOSING = tuple(
+    {"error": {"code": code}}
+    for code in ("payment_already_captured", "OrderAlreadyShipped", "duplicate-transfer", "idempotency_key_in_use")
 )
 
 
@@ -458,3 +469,78 @@ async def test_t32_what_only_resembles_a_sign_of_an_effect_is_none() -> None:
         outcome, _ = await outcome_of(error)
         assert outcome.fault is not None
         assert outcome.fault.effect == "none", (error, getattr(error, "body", None))
+
+
+def of_request(method: str, how: str) -> Exception:
+    """A refusal that knows the request it answers."""
+    error: Exception = Answered("Too Many Requests", 429)
+    request = SimpleNamespace(method=method)
+    if how == "words":
+        return RuntimeError(f"{method} /v1/orders/7: HTTP 429 Too Many Requests")
+    if how == "botocore":
+        error = make("botocore.exceptions.ClientError", "An error occurred")
+        vars(error).update(
+            response={"Error": {"Code": "SlowDown"}, "ResponseMetadata": {"HTTPStatusCode": 503}},
+            operation_name="PutObject" if method == "POST" else "GetObject",
+        )
+    elif how == "aiohttp":
+        error = make(
+            "aiohttp.ClientResponseError", "429, message='Too Many Requests'", status=429, request_info=request
+        )
+    elif how == "requests":
+        response = SimpleNamespace(status_code=429, request=request, headers={})
+        error = make("requests.HTTPError", "429 Client Error", response=response)
+    else:
+        vars(error)["request"] = request
+    if how == "cause":
+        outer = RuntimeError("HTTP 429: Too Many Requests")
+        outer.__cause__ = error
+        return outer
+    return ExceptionGroup("no luck", [error]) if how == "group" else error
+
+
+CARRIERS = ("request", "requests", "aiohttp", "botocore", "cause", "group", "words")
+
+
+@pytest.mark.parametrize("how", CARRIERS)
+@virtual
+async def test_t32_the_refusal_of_a_request_that_reads_says_nothing_about_a_write(how: str) -> None:
+    effects = {}
+    for method in ("GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE"):
+        if how != "botocore" or method in ("GET", "POST"):
+            outcome, times = await outcome_of(of_request(method, how))
+            effects[method] = (outcome.fault.effect, times)
+    reads = {"GET": ("unknown", 1), "HEAD": ("unknown", 1), "OPTIONS": ("unknown", 1)}
+    assert effects == {method: reads.get(method, ("none", 3)) for method in effects}
+
+
+@pytest.mark.parametrize("declared", [{"read_only": True}, {"id": "get_orders"}, {"id": "frobnicate"}], ids=str)
+@virtual
+async def test_t32_the_refusal_of_a_request_that_reads_is_believed_of_a_tool_that_is_no_write(
+    declared: dict[str, Any],
+) -> None:
+    rt = Runtime()
+
+    @rt.tool(**{"id": "look", **declared}, retry=RETRY, breaker=OFTEN)
+    async def tool() -> None:
+        raise of_request("GET", "request")
+
+    outcome = await rt.call(tool)
+    assert outcome.fault is not None
+    assert (outcome.fault.effect, outcome.attempts) == ("none", 3)
+
+
+async def pay_in_a_worker(method: str) -> None:
+    raise of_request(method, "requests")
+
+
+@pytest.mark.parametrize(("method", "effect"), [("GET", "unknown"), ("POST", "none")])
+def test_t32_a_worker_process_tells_which_request_was_refused(method: str, effect: str) -> None:
+    async def run() -> Any:
+        async with Runtime() as rt:
+            rt.add(pay_in_a_worker, idempotent=False, isolation="process", retry={"max_attempts": 1})
+            return await rt.call("pay_in_a_worker", {"method": method})
+
+    outcome = asyncio.run(run())
+    assert outcome.fault is not None
+    assert (outcome.fault.code, outcome.fault.effect) == ("RESOURCE_EXHAUSTED", effect)

@@ -35,6 +35,7 @@ from failsoft.core.classify.phrase_match import find_phrase
 from failsoft.core.classify.tables.acted import (
     ACTED,
     ACTED_FIRST,
+    ALREADY_CODE,
     DONE_STATES,
     ELSEWHERE,
     ELSEWHERE_HINTS,
@@ -169,7 +170,8 @@ def _is_flagged(words: str) -> bool:
 
 
 def _says_success(codes: Iterable[tuple[str, object]]) -> bool:
-    return any(space == "provider" and str(code).lower() in DONE_STATES for space, code in codes)
+    named = [str(code).lower() for space, code in codes if space == "provider"]
+    return any(code in DONE_STATES or compiled(ALREADY_CODE).search(code) is not None for code in named)
 
 
 def says_done(words: str) -> bool:

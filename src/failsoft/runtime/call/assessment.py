@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from failsoft.core.classify import classify_failure, key_of
 from failsoft.core.classify.evidence import read
 from failsoft.core.classify.nested import adopt_fault, failures_inside
+from failsoft.core.classify.request_method import answers_a_read
 from failsoft.core.effects.call_effect import effect_of_call
 from failsoft.core.effects.verification import can_verify
 from failsoft.core.model import builtin_faults
@@ -49,7 +50,7 @@ def classify_result(rt: InPlaceServices, call: Call, step: Classify) -> Fault | 
     if fault is not None:
         if fault.effect == "none" and tool.safe_to_repeat is None and result.entered and tool.kind == "async":
             note_running_tasks(call)
-        many = tool.options.requests == "many" or _has_asked_elsewhere(rt, fault)
+        many = tool.options.requests == "many" or _is_of_another_request(rt, tool, fault)
         effect = effect_of_call(fault, entered=result.entered, acted_inside=call.may_have_acted_inside, many=many)
         if effect != fault.effect:
             fault = fault._replace(effect=effect)
@@ -80,10 +81,16 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
     return tool.check_output(value)
 
 
-def _has_asked_elsewhere(rt: InPlaceServices, fault: Fault) -> bool:
-    """True if a failed inner call is safe to repeat: anything else that the tool does is another request."""
-    if fault.source != "remote" or not fault.rule.startswith(builtin_faults.NESTED):
+def _is_of_another_request(rt: InPlaceServices, tool: Tool, fault: Fault) -> bool:
+    """True if the refusal is not of the request that acts.
+
+    A request that can only read is not the one of a write. If a failed inner call is safe to repeat, then anything else
+    that the tool does is another request.
+    """
+    if fault.source != "remote":
         return False
+    if not fault.rule.startswith(builtin_faults.NESTED):
+        return fault.effect == "none" and tool.known_effect.effect == "write" and answers_a_read(fault.cause)
     inner = [rt.toolbox.tools.get(failed.tool) for failed in failures_inside(fault.cause)]
     return not inner or any(tool is None or tool.safe_to_repeat for tool in inner)  # empty: it ran in another process
 

@@ -21,12 +21,15 @@ _PAST = (
     "inserted updated deleted removed published delivered issued refunded processed accepted queued uploaded deployed "
     "applied recorded succeeded completed confirmed shipped withdrawn deposited executed initiated scheduled reserved wired "
     "credited purchased bought spent tweeted emailed cleared transmitted approved settled started added launched merged "
-    "activated registered minted mailed dispatched"
+    "activated registered minted mailed dispatched pushed persisted enqueued provisioned"
 ).split()
 # As a code or status of an answer's body ("status": "succeeded"). One that is deleted or removed is no longer there.
 DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent", "started", "activated", "registered"} | {
     *("success", "successful", "complete", "done", "fulfilled"),
 }
+_ENDED = frozenset(
+    "deleted removed cleared created saved stored added started launched activated registered reserved".split()
+)
 _PRESENT = (
     "capturing charging debiting creating sending submitting committing transferring booking placing paying posting saving "
     "writing inserting updating deleting publishing delivering issuing refunding processing uploading deploying applying "
@@ -67,6 +70,12 @@ _REFUSAL = (
 )
 _LOST = r"\b(?:reset|timed out|time-?out|closed|lost|aborted|broken pipe)\b"
 
+# The same operation was done or received before: perhaps by this call, whose client has sent it twice
+_SAME = "|".join(word for word in (*_PAST, "done") if word not in _ENDED)
+_ALREADY = rf"\balready (?:been )?(?:{_SAME})\b"
+_TWICE = r"(?:transactions?|payments?|charges?|orders?|transfers?|refunds?|submissions?|bookings?)\b"
+ALREADY_CODE = rf"already[_-]?(?:been[_-]?)?(?:{_SAME})|idempoten\w*in[_-]?(?:use|progress)|^duplicate[_-]?{_TWICE}"
+
 ACTED = (
     rf"(?:\b\w{{1,12}} )?\b(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
     rf"|(?:successfully|partially) {_DONE}\b|{_DONE} (?:(?:the|your|an?|this) [\w#-]{{1,24}}|{_THING})\b)[^\n]{{0,80}}?{_CONTRAST}"
@@ -79,7 +88,7 @@ ACTED = (
     rf"|\b[1-9]\d{{0,6}} ?(?:of|/) ?[1-9]\d{{0,6}} (?:{_THING}|done|{'|'.join(_PAST)})\b"
     rf"|\b(?:payments?|money|funds|amounts?|deposits?|fees?) {_BE}(?:taken|moved|collected)\b|\brequest {_BE}accepted\b"
     rf"|\b(?:[1-9]\d{{0,6}}|some|several) (?:{_THING} )?(?:was |were |have been )?(?:{'|'.join(_PAST)})\b"
-    rf"|\b{_THING} {_BE}{_DONE} before {_THIS}|\bwhile polling\b|\balready (?:paid|charged|sent|booked|captured)\b"
+    rf"|\b{_THING} {_BE}{_DONE} before {_THIS}|\bwhile polling\b|{_ALREADY}"
     rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b,? (?:but|then|and then|however|followed by)\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
 )
 # Whatever is done, if the error comes in another clause: "stock reserved; label: 401"
@@ -95,7 +104,8 @@ FLAGGED = rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"
 UNSURE_HINTS = frozenset(
     "unknown uncertain unclear indeterminate doubt may might could keepalive removed closing reading receive "
     "rollback roll compensation compensate after processing polling waiting settlement fetch fetching retrieve retrieving "
-    "read left stuck gone confirm post put patch delete returned answered".split()
+    "read left stuck gone confirm post put patch delete returned answered duplicate load parse download open get find "
+    "step stage phase batch chunk log logout sign close clean cleanup release free".split()
 )
 _CANNOT = r"(?:could ?n[o']t|cannot|can't|unable to|failed to|failure to)"
 _ACTION = r"(?:payment|purchase|checkout|order|submission|charge|creation|create|commit|booking|transfer|insert)"
@@ -113,7 +123,11 @@ UNSURE = (
     r"|\b(?:post|put|patch|delete)(?: request)? succeeded\b"
     r"|\bpost-?processing\b|\bpolling \w|\bwaiting for [^\n:;]{0,40}\b(?:settlement|completion|confirmation|result)\b"
     r"|\b(?:fetch|fetching|retrieve|retrieving|read|reading) (?:the |its )?(?:result|outcome|receipt|confirmation)s? (?:of|for)\b"
-    rf"|\b{_CANNOT} confirm (?:the )?(?:delivery|receipt|result|outcome)\b"
+    rf"|\b{_CANNOT} (?:confirm|read|fetch|load|parse|download|open|get|find|retrieve) (?:the |its |your |an? )?"
+    r"(?:\w{1,12} )?(?:delivery|receipt|result|outcome|confirmation|response|answer)\b"
+    rf"|\b{_CANNOT} (?:log ?(?:out|off)|sign (?:out|off)|clean ?up|(?:release|free) (?:the |its )?lock"
+    r"|close (?:the |its )?(?:connection|session|socket|browser))\b"  # at the end
+    rf"|\b(?:step|stage|phase|batch|chunk) (?:no\.? |#)?(?:[2-9]|[1-9]\d{{1,3}})\b|\bduplicate {_TWICE}"
     r"|\b(?:left|stuck) in an? ?\w{0,20} ?state\b|\b(?:left|stuck) in (?:pending|incomplete|unfinished|inconsistent) state\b"
     r"|\b(?:has|have) (?:already )?gone out\b|\b(?:money|funds) (?:has |have )?left\b"
 )

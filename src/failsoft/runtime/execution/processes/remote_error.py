@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from failsoft.core.classify import classify_failure
 from failsoft.core.classify.nested import adopt_fault
+from failsoft.core.classify.request_method import METHOD, method_of
 from failsoft.core.model.fault import Fault
 from failsoft.runtime.execution.clock import SYSTEM
 from failsoft.runtime.execution.processes import wire
@@ -161,6 +162,8 @@ def _attributes(error: BaseException) -> dict[str, Any]:
             plain = _read(error, name)
             if plain is not None:
                 found[name] = plain
+    if (method := method_of(error)) is not None:
+        found[METHOD] = method
     return found
 
 
