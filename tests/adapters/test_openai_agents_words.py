@@ -125,6 +125,38 @@ def test_a_disabled_tool_replaces_no_other() -> None:
     assert paid == []
 
 
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_tool_that_a_function_disables_meanwhile_replaces_no_other(awaits: bool, raises: bool) -> None:
+    paid: list[str] = []
+    enabled, agents = [True], list[Any]()
+
+    def is_enabled(_: Any, agent: Any) -> bool:
+        agents.append(agent)
+        if raises and not enabled[0]:
+            enabled[0] = True
+            raise LookupError("nobody knows")
+        return enabled[0]
+
+    async def is_enabled_later(context: Any, agent: Any) -> bool:
+        return is_enabled(context, agent)
+
+    @function_tool
+    async def lookup() -> str:
+        """Look something up."""
+        enabled[0] = lasts[0]
+        raise ConnectionRefusedError("refused")
+
+    spare = payer(paid, "spare", is_enabled=is_enabled_later if awaits else is_enabled)
+    rt = Runtime({"tools": {"lookup": {"fallbacks": ["spare"], "retry": {"max_attempts": 1}}}})
+    lasts = [False]
+    assert ask(rt, [lookup, spare]).startswith("lookup failed")
+    assert paid == []
+    enabled[0] = lasts[0] = True
+    assert ask(rt, [lookup, spare]) == "paid"
+    assert {agent.name for agent in agents} == {"agent"}
+
+
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
 def test_the_sdk_decides_which_of_two_tools_with_one_name_runs(order: tuple[str, ...]) -> None:
     for rt in (None, Runtime()):
@@ -524,7 +556,10 @@ def test_the_runs_error_formatter_has_the_last_word() -> None:
             return returns
 
         config = RunConfig(tracing_disabled=True, tool_error_formatter=formatter)
-        assert ask(Runtime(), tool, config=config).startswith("lookup failed")
+        said = ask(Runtime(), tool, config=config)
+        assert said.startswith("lookup failed: ")
+        assert "correct them, or ask the user." in said
+        assert ("no such city" in said) is (returns is None)  # a formatter that breaks may be there to hide it
 
 
 def hanging(**options: Any) -> FunctionTool:

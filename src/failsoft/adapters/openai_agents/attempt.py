@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from failsoft.adapters.openai_agents.private import forget_prepared, is_made_by_sdk, without_failure_function
 from failsoft.core.model import builtin_faults
+from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.outcome import Outcome
 from failsoft.integration.arguments import BrokenToolError, MisfitError, find_misfit
 from failsoft.integration.framework_tool import BrokenOffError, ControlFlow, is_any
@@ -44,6 +45,7 @@ class Attempts:
             context = copy.copy(context)
             context.tool_name = tool.name
             forget_prepared(context)
+            await _require_enabled(tool, context)
         if arguments != self._given:
             text = json.dumps(arguments)
         try:
@@ -51,6 +53,20 @@ class Attempts:
         except Exception as error:
             self.error = error
             raise _read(tool, invoker, context.tool_name, text, error)  # noqa: B904 - _read sets the cause
+
+
+async def _require_enabled(tool: FunctionTool, context: ToolContext[Any]) -> None:
+    """Refuse a fallback that has been disabled since the agent offered its tools."""
+    if not callable(is_enabled := tool.is_enabled):
+        return  # a flag was read when the fallback was chosen
+    refusal = f"{tool.name} is disabled, so it cannot be used as a fallback"
+    try:
+        enabled = is_enabled(context, cast("Any", context.agent))
+        enabled = await enabled if isawaitable(enabled) else enabled
+    except Exception as error:
+        raise NothingDone(refusal, code="PERMISSION_DENIED") from error
+    if not enabled:
+        raise NothingDone(refusal, code="PERMISSION_DENIED")
 
 
 class _Invoked(NamedTuple):

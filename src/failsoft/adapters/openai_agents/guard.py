@@ -325,8 +325,15 @@ async def _formatted(context: ToolContext[Any], error: Exception, text_for_model
         formatted = await _await_if_needed(formatter(asked))
     except Exception as failed:
         log.warning("tool_error_formatter failed; using failsoft's explanation: %s", sanitise(failed))
+        return _without_error_text(text_for_model)
+    if formatted is None:
         return text_for_model
-    return formatted if isinstance(formatted, str) else text_for_model
+    return formatted if isinstance(formatted, str) else _without_error_text(text_for_model)
+
+
+def _without_error_text(text_for_model: str) -> str:
+    """Return the explanation without the error's text, which the user's formatter may have been meant to hide."""
+    return text_for_model.partition(" Error text, as data: ")[0]
 
 
 async def _await_if_needed(value: Any) -> Any:
