@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import failsoft
 from failsoft.core.classify.tables.acted import ELSEWHERE
+from failsoft.core.startup.lazy_pattern import LazyPattern
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -104,6 +105,7 @@ MADE: dict[str, Callable[[], Iterable[tuple[str, int]]]] = {
     "failsoft.core.redact.secret_formats.Format.find": _formats,
     "failsoft.core.redact.secret_formats.compiled": _nothing,  # what it is called with is found where it is called
     "failsoft.core.classify.cache.compiled": _nothing,
+    "failsoft.core.startup.lazy_pattern.LazyPattern.__getattr__": _nothing,  # found as what it has become, by its name
     "failsoft.core.classify.contradictions.says_done_elsewhere": _elsewhere,
     "failsoft.core.classify.overrides._by_row": _nothing,  # the user's own patterns are not checked for their cost
     "failsoft.core.classify.overrides._is_a": lambda: [(r"(?<![\w.])ConnectionError\b", 0)],
@@ -146,7 +148,7 @@ class _Reader(ast.NodeVisitor):
                 self.used.setdefault(ast.unparse(node.func.value), set()).add(node.func.attr)
         self.visit(tree)
         for name, value in vars(module).items():
-            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            if isinstance(value, (re.Pattern, LazyPattern)) and isinstance(value.pattern, str):
                 anchored = bool(self.used.get(name)) and self.used[name] <= ANCHORED
                 self.found.append(Found(f"{module.__name__}.{name}", value.pattern, value.flags, anchored))
 

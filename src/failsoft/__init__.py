@@ -2,13 +2,17 @@
 
 Every public name is imported from here. The other public modules are ``failsoft.testing``, ``failsoft.adapters.*``,
 ``failsoft.otel``, ``failsoft.prometheus``, ``failsoft.client``, ``failsoft.integration``, ``failsoft.analysis.source``,
-``failsoft.stores.url`` and ``failsoft.stores.ports``. May import ``runtime`` and what is below it. ``tests/public_names.txt`` and ``tests/public_modules.txt`` pin the public names.
+``failsoft.stores.url`` and ``failsoft.stores.ports``. May import ``runtime`` and what is below it.
+``tests/public_names.txt`` and ``tests/public_modules.txt`` pin the public names. The names of turns are imported on first
+use: programs that only guard functions never load them.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from failsoft._version import __version__ as __version__
-from failsoft.analysis.turn_report import TurnReport
 from failsoft.core.classify import classify
 from failsoft.core.model.decision import Decision
 from failsoft.core.model.effect import NothingDone
@@ -34,8 +38,11 @@ from failsoft.runtime.default import default_runtime, tool
 from failsoft.runtime.progress import progress
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import in_thread
-from failsoft.runtime.turn.handle import Handle
-from failsoft.runtime.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from failsoft.analysis.turn_report import TurnReport
+    from failsoft.runtime.turn.handle import Handle
+    from failsoft.runtime.turn.turn import Turn
 
 __all__ = [
     "BreakerOptions",
@@ -73,3 +80,22 @@ __all__ = [
     "progress",
     "tool",
 ]
+
+_ON_FIRST_USE = {
+    "Handle": "failsoft.runtime.turn.handle",
+    "Turn": "failsoft.runtime.turn.turn",
+    "TurnReport": "failsoft.analysis.turn_report",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on its first use."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the names of the module, those that are imported on first use included."""
+    return sorted({*globals(), *__all__})

@@ -10,12 +10,13 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core.classify.nested import find_origin
 from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

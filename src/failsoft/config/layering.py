@@ -15,9 +15,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from failsoft.core.model.frozen_options import replace
 from failsoft.core.model.options import BreakerOptions, Fallback, RetryOptions, ToolOptions
 
 Layer = Mapping[str, Any]

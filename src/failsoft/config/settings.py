@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import iscoroutinefunction, signature
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.config.layering import Layer, assemble
 from failsoft.core.effects.tool_effect import Undeclared
@@ -17,6 +16,7 @@ from failsoft.core.model.durations import Duration, seconds
 from failsoft.core.model.options import RetryOptions, ToolOptions, TurnOptions
 from failsoft.core.model.validation import one_of, several
 from failsoft.core.resilience.recovery_memory import Mode
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.core.turn.cycles import find_cycles, format_cycle
 from failsoft.errors import ManifestError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("failsoft")
 
-_NATIVE = frozenset(field.name for field in dataclasses.fields(ToolOptions))
+_NATIVE = frozenset(ToolOptions.__slots__)
 
 
 class Settings(NamedTuple):

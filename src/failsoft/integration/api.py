@@ -21,10 +21,11 @@ from failsoft.core.redact.sanitise import sanitise
 from failsoft.core.redact.secret_formats import REDACTED
 from failsoft.runtime.agent_calls import call_for_model
 from failsoft.runtime.call.tracebacks import without_frames
-from failsoft.runtime.call_options import CallKeywords, ToolKeywords
+from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_on_loop_thread
 from failsoft.runtime.runtime import Runtime
 from failsoft.runtime.scope import SCOPE, reset_variable
+from failsoft.runtime.tool_keywords import ToolKeywords
 from failsoft.runtime.turn.agent_run import AgentRun
 from failsoft.runtime.turn.turn import Turn
 

@@ -17,10 +17,11 @@ specification.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from failsoft.core.model.compared import Shown
 from failsoft.core.resilience.recovery_memory import Evidence
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.observe.success_runs import iso
 
 # All event types

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from failsoft.config.settings import require_text_names
 from failsoft.core.model import builtin_faults
@@ -23,17 +23,17 @@ from failsoft.runtime.call.impossible_call import refuse_call
 from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution.blocking_loop import detach_from_turn
 from failsoft.runtime.registry import declare
-from failsoft.runtime.scope import SCOPE, reset_variable
+from failsoft.runtime.scope import SCOPE, TurnScope, reset_variable
 from failsoft.runtime.tools.control import ControlFlow
 from failsoft.runtime.tools.counted_as_write import count_as_write
 from failsoft.runtime.tools.framework_tool import RUNNING, FrameworkTool, FrameworkView, RunnerSet
 from failsoft.runtime.turn.agent_run import AgentRun
-from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
     from failsoft.config.settings import Settings
     from failsoft.runtime.call.model import Call
     from failsoft.runtime.services import Services
+    from failsoft.runtime.turn.turn import Turn
 
 
 def call_for_model(
@@ -53,9 +53,11 @@ async def call_unknown_tool(services: Services, tool: Any, args: Any, id: str | 
     if not isinstance(tool, str):
         services.toolbox.find(tool)  # raises for a function that is not a tool
     require_text_names(tool, id=id)
-    turn = SCOPE.get()
-    if isinstance(turn, Turn) and turn.services is services and turn.loop is asyncio.get_running_loop():
-        return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
+    scope = SCOPE.get()
+    if isinstance(scope, TurnScope):
+        turn = cast("Turn", scope)
+        if turn.services is services and turn.loop is asyncio.get_running_loop():
+            return await (turn.call(tool, args) if id is None else turn.call(tool, args, id=id))
     fault = builtin_faults.unknown_tool(tool, services.toolbox.tools)
     call_id = mask_id(id) if id else services.log.trace.number()
     return await refuse_call(services, call_id, quote(tool), fault)

@@ -1,25 +1,15 @@
-"""The keywords of calls and of tools, for type checkers. All overloads share these lists."""
+"""The keywords of calls. All overloads share this list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from failsoft.core.model.durations import Duration
 from failsoft.core.model.misspelt import did_you_mean
-from failsoft.core.model.options import (
-    AcceptPartial,
-    BreakerOptions,
-    Fallback,
-    Isolation,
-    IsolationKind,
-    Override,
-    Requests,
-    RetryOptions,
-)
 
 if TYPE_CHECKING:
-    from failsoft.core.model.failed_if import FailedIf
+    from failsoft.core.model.durations import Duration
+    from failsoft.core.model.options import RetryOptions
 
 
 class CallKeywords(TypedDict, total=False):
@@ -51,41 +41,3 @@ def refuse_options(unknown: Iterable[str], known: type) -> None:
             _INSTEAD.get(name) or did_you_mean(name, names) or f"; a tool's arguments are one mapping: {{{name!r}: …}}"
         )
         raise TypeError(f"a call has no option {name!r}; there are {', '.join(names)}{instead}")
-
-
-class ToolKeywords(TypedDict, total=False):
-    """The options of a tool. The other spellings that manifests may use are accepted as well."""
-
-    label: str
-    tags: Iterable[str]
-    timeout: Duration | None
-    timeout_ms: float
-    idle_timeout: Duration | None
-    retry: RetryOptions | Mapping[str, Any]
-    retry_policy: Mapping[str, Any]
-    breaker: BreakerOptions | Mapping[str, Any]
-    circuit_breaker: Mapping[str, Any]
-    error_handling: Mapping[str, Any]
-    errorHandling: Mapping[str, Any]
-    fallbacks: Iterable[str | Fallback | Mapping[str, Any]]
-    classification: Iterable[Override | Mapping[str, Any] | Callable[[Any], Any]]
-    required: bool | None
-    defaults: Mapping[str, Any]
-    idempotent: bool | None
-    read_only: bool
-    idempotency_key: str | None
-    requests: Requests
-    isolation: Isolation | IsolationKind | Mapping[str, Any]
-    concurrency: int | None
-    queue: int
-    rate: str | None
-    output: Any
-    check_types: bool
-    accept_partial: AcceptPartial
-    verify: Callable[..., Any] | Mapping[str, Any]
-    verify_delay: Duration
-    verify_timeout: Duration
-    verify_key: str | None
-    polling: bool
-    max_repeats: int | None
-    failed_if: FailedIf | None

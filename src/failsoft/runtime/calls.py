@@ -7,7 +7,7 @@ the pipeline.
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.redact.sanitise import mask_id
 from failsoft.errors import FailsoftError
@@ -16,11 +16,10 @@ from failsoft.runtime.call.emit import emit_cancelled
 from failsoft.runtime.call.model import NO_PROGRESS, AttemptResult, Call, Progress
 from failsoft.runtime.call.steps import PipelineOptions
 from failsoft.runtime.fastpath.call import is_fast_eligible, run_fast, run_fast_blocking
-from failsoft.runtime.scope import ASKED, SCOPE, AskedFor, find_scope
+from failsoft.runtime.scope import ASKED, SCOPE, AskedFor, TurnScope, find_scope
 from failsoft.runtime.tools.counted_as_write import count_as_write
 from failsoft.runtime.tools.tool import Tool
 from failsoft.runtime.turn.agent_run import AgentRun
-from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from failsoft.core.resilience.circuit_breaker import Ticket
     from failsoft.runtime.call.ports import DriverServices
     from failsoft.runtime.fastpath.ports import FastCallServices
+    from failsoft.runtime.turn.turn import Turn
 
 
 class CallRunner:
@@ -113,8 +113,10 @@ class CallRunner:
 
     async def _run(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.services.runner is self and call.turn is None:
-            return await scope.adopt(call)
+        if isinstance(scope, TurnScope) and call.turn is None:
+            turn = cast("Turn", scope)
+            if turn.services.runner is self:
+                return await turn.adopt(call)
         if ticket is not None and call.tool.kind == "async" and is_fast_eligible(self._fast, call):
             return await run_fast(self._fast, call, ticket)
         return await self.drive(call)
@@ -133,8 +135,10 @@ class CallRunner:
 
     def _run_blocking(self, call: Call) -> Outcome[Any]:
         scope, ticket = SCOPE.get(), call.tool.closed_ticket
-        if isinstance(scope, Turn) and scope.services.runner is self and call.turn is None:
-            return scope.adopt_blocking(call)
+        if isinstance(scope, TurnScope) and call.turn is None:
+            turn = cast("Turn", scope)
+            if turn.services.runner is self:
+                return turn.adopt_blocking(call)
         if ticket is not None and call.tool.kind != "stream" and is_fast_eligible(self._fast, call):
             return run_fast_blocking(self._fast, call, ticket)
         return self.drive_blocking(call)

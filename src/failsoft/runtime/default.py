@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from failsoft.runtime.call_options import ToolKeywords
 from failsoft.runtime.runtime import Runtime
+
+if TYPE_CHECKING:
+    from failsoft.runtime.tool_keywords import ToolKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
 

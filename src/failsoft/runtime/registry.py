@@ -16,13 +16,13 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from failsoft.config.settings import Settings, place_of, prefix_errors, refuse_cycles, tool_options
 from failsoft.core.model.compared import on_misuse
 from failsoft.core.model.failed_if import FailurePattern
+from failsoft.core.model.frozen_options import replace
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.odd_options import find_odd_options
 from failsoft.core.model.options import Isolation, ToolOptions

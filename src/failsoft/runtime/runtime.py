@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
-from failsoft.analysis.turn_report import TurnReport
 from failsoft.config.settings import (
     join_policies,
     read_time,
@@ -42,25 +41,26 @@ from failsoft.runtime.call.allowance import allow_calls
 from failsoft.runtime.call.build import as_coroutine, make_call
 from failsoft.runtime.call.model import Phraser
 from failsoft.runtime.call.user_text import Catalogue
-from failsoft.runtime.call_options import CallKeywords, ToolKeywords
+from failsoft.runtime.call_options import CallKeywords
 from failsoft.runtime.execution import clock as clocks
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_here
 from failsoft.runtime.execution.clock import Clock
 from failsoft.runtime.fastpath.refusal import refuse_by_name
-from failsoft.runtime.instruments import add_instruments
 from failsoft.runtime.reference import Reference
 from failsoft.runtime.registry import make_tool, register, set_enabled
 from failsoft.runtime.scope import SCOPE
 from failsoft.runtime.services import Services
 from failsoft.runtime.tools.function_kind import unguarded
 from failsoft.runtime.turn.agent_run import AgentRuns
-from failsoft.runtime.turn.turn import Turn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from failsoft.analysis.turn_report import TurnReport
     from failsoft.core.resilience.policy import Policy
     from failsoft.core.resilience.recovery_memory import Mode
+    from failsoft.runtime.tool_keywords import ToolKeywords
+    from failsoft.runtime.turn.turn import Turn
     from failsoft.stores.ports import BreakerStore, Store
 
 P = ParamSpec("P")
@@ -148,7 +148,10 @@ class Runtime(AdapterCalls):
         super().__init__(services, settings, add_memory(services, settings.memory if memory is None else memory))
         self._tool_index, self._numbers = services.toolbox.index, services.log.trace.numbers  # FAST: 0.6 % of rt.call
         connect_store(services, breakers)
-        add_instruments(services, instruments)
+        if type(instruments) is not tuple or instruments:
+            from failsoft.runtime.instruments import add_instruments
+
+            add_instruments(services, instruments)
         load_tools(services, settings)
         if trace is not None:
             from failsoft.observe.sinks.jsonl import write_to
@@ -294,6 +297,8 @@ class Runtime(AdapterCalls):
         self._engine.runner.refuse_if_closed()
         require_text_names("turn", thread=thread, tenant=tenant, id=id)
         options = turn_options(self._settings.turn, timeout, on_timeout, max_calls, max_calls_per_tool)
+        from failsoft.runtime.turn.turn import Turn
+
         return Turn(
             self._engine,
             id or self._new_turn_id(),

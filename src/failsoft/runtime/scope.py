@@ -37,6 +37,14 @@ class Scope(Protocol):
         """The scope around this one if it is inside the attempt of ``tool`` that began at ``started``, else this one."""
 
 
+class TurnScope:
+    """The base class of a turn: what a call needs to recognise one without importing it."""
+
+    __slots__ = ()
+
+    is_turn: ClassVar[bool] = True
+
+
 class CountsSuccess(Protocol):
     """The part of an agent's run that a guarded function's call uses."""
 

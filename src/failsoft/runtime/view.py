@@ -17,27 +17,25 @@ from failsoft.core.model.durations import Duration
 from failsoft.core.model.named import Named
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.predicate import predicate
-from failsoft.observe import subscriptions
 from failsoft.observe.delivery import CAPACITY
 from failsoft.observe.events import EVENTS_DROPPED, Event
 from failsoft.observe.instrument import Instrument
-from failsoft.observe.subscriptions import EventSink
 from failsoft.runtime.call.running import RunningCall, list_running
 from failsoft.runtime.execution import clock as clocks
-from failsoft.runtime.instruments import add_instrument
 from failsoft.runtime.persistence.recovery_memory import RecoveryMemory
 from failsoft.runtime.services import Services
-from failsoft.runtime.threads import Threads
 from failsoft.runtime.tools.health import HealthView
-from failsoft.runtime.tools.tool_info import ToolIds
 
 if TYPE_CHECKING:
     from failsoft.core.model.explanation import Explanation
     from failsoft.core.resilience.policy import Policy
+    from failsoft.observe.subscriptions import EventSink
     from failsoft.runtime.execution.processes.pool import Counts
     from failsoft.runtime.inspect import Inspector, RuntimeSnapshot
     from failsoft.runtime.ledger import Ledger
     from failsoft.runtime.samples import Sample, SampleReader
+    from failsoft.runtime.threads import Threads
+    from failsoft.runtime.tools.tool_info import ToolIds
 
 VIRTUAL_PATIENCE = 5.0  # real seconds that a call in virtual time waits for a subscriber
 DEFAULT_INTERVAL = "500ms"  # interval between batches for a sink
@@ -60,7 +58,7 @@ class RuntimeView:
         self._engine = services
         self._settings = settings
         self._memory = memory
-        self._threads = Threads(services)
+        self._threads: Threads | None = None
         self._inspector: Inspector | None = None
         self._ledger: Ledger | None = None
         self._sample_reader: SampleReader | None = None
@@ -140,6 +138,10 @@ class RuntimeView:
     @property
     def threads(self) -> Threads:
         """Conversations: ``rt.threads["chat-42"]``, or ``rt.threads("chat-42", tenant="acme")``."""
+        if self._threads is None:
+            from failsoft.runtime.threads import Threads
+
+            self._threads = Threads(self._engine)
         return self._threads
 
     def explain(self, outcome: Outcome[Any], language: str | None = None) -> Explanation:
@@ -164,7 +166,9 @@ class RuntimeView:
         require_capacity("subscribe", capacity)
         virtual = self._engine.time.clock is not clocks.SYSTEM
         patience = VIRTUAL_PATIENCE if virtual else None
-        return subscriptions.subscribe(
+        from failsoft.observe.subscriptions import subscribe
+
+        return subscribe(
             self._engine.log.trace, fn, inline=inline or virtual, patience=patience, capacity=capacity,
             on_drop=self._report_dropped,
         )  # fmt: skip
@@ -181,7 +185,9 @@ class RuntimeView:
         self._engine.runner.refuse_if_closed()
         require_sink(sink)
         require_capacity("subscribe_batches", capacity)
-        return subscriptions.add_sink(
+        from failsoft.observe.subscriptions import add_sink
+
+        return add_sink(
             self._engine.log.trace, sink, name=f"sink {type(sink).__qualname__!r}",
             every=read_time("subscribe_batches: every", every), capacity=capacity, on_drop=self._report_dropped,
         )  # fmt: skip
@@ -196,6 +202,8 @@ class RuntimeView:
         Tools leave the fast path meanwhile.
         """
         self._engine.runner.refuse_if_closed()
+        from failsoft.runtime.instruments import add_instrument
+
         return add_instrument(self._engine, instrument)
 
     def events(self) -> list[Event]:
@@ -210,4 +218,6 @@ class RuntimeView:
     @property
     def tools(self) -> ToolIds:
         """The ids of all tools; ``rt.tools["pay"]`` describes one."""
+        from failsoft.runtime.tools.tool_info import ToolIds
+
         return ToolIds(self._engine.toolbox.tools)

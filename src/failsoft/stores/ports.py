@@ -37,10 +37,11 @@ than the store, so they have their own protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from failsoft.core.model.fault import Fault
 from failsoft.core.resilience.circuit_breaker import BreakerState
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.errors import ManifestError
 
 __all__ = [

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from failsoft.core.classify.cache import cached, compiled
 from failsoft.core.classify.success_in_body import shows_success
+from failsoft.core.startup.named_tuple import NamedTuple
 
 LENGTH = 16_384  # characters of a body that are parsed
 _NODES = 60

@@ -21,7 +21,6 @@ Rules
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -48,6 +47,7 @@ from failsoft.core.classify.tables.acted import (
 from failsoft.core.classify.tables.http import PERHAPS_SENT, by_status
 from failsoft.core.classify.text_reader import LENGTH, Reading
 from failsoft.core.classify.weigh import UNSENT, judge_text
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 # Specific kinds with an unknown effect
 OPEN: Final = frozenset(
@@ -58,14 +58,14 @@ _TIMED_OUT: Final = frozenset(
     "connect_timeout lookup_timeout statement_timeout request_timeout pool_exhausted locked conflict query_cancelled".split()
 )
 _SAME_WORDS: Final = UNCONNECTED | _TIMED_OUT  # texts do not distinguish a lost connection from one never made
-_QUOTED: Final = re.compile(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
+_QUOTED: Final = lazy_pattern(r"\"[^\"\n]{0,400}\"|`[^`\n]{0,400}`|(?<!\w)'[^'\n]{0,400}'(?!\w)")
 # The texts in which httpx and aiohttp state a status
-_CLIENTS: Final = re.compile(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
+_CLIENTS: Final = lazy_pattern(r"\b((?:Client|Server) error|Redirect response) '(\d{3} [A-Za-z' -]{2,40})'")
 MOST_WORDS: Final = 2000  # characters read in languages other than English
 BEFORE: Final = 60  # characters searched for a negation before the word
-_WORDS: Final = re.compile(r"[a-z]+")
+_WORDS: Final = lazy_pattern(r"[a-z]+")
 # Where clients quote the server's own words: gRPC and aiohttp
-_STATEMENT: Final = re.compile(
+_STATEMENT: Final = lazy_pattern(
     r"\bdetails = \"([^\n]{1,2000})\"|^\d{3}, message=(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
 )
 _UNKNOWN: Final = ("grpc", "UNKNOWN")  # the server's program has raised something, whatever its words say

@@ -17,7 +17,7 @@ import errno
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from failsoft.core.classify.body_reader import is_mapping, is_page, read_body
 from failsoft.core.classify.evidence import Evidence, is_jsonrpc, plain, read
@@ -35,6 +35,7 @@ from failsoft.core.classify.tables.code_spaces import (
 )
 from failsoft.core.classify.tables.errnos import LOOKUP
 from failsoft.core.classify.tables.http import STATUS
+from failsoft.core.startup.named_tuple import NamedTuple
 
 _BREADTH: Final = 8
 _ARGS: Final[Any] = BaseException.args

@@ -13,9 +13,8 @@ holds for errno, SQLSTATE, Redis and English text alike.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from failsoft.core.model.fault import Category, Classification, Code, Effect
+from failsoft.core.startup.named_tuple import NamedTuple
 
 
 class FaultKind(NamedTuple):

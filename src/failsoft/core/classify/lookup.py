@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import builtins
 import errno
-import re
 from functools import lru_cache
 from types import GetSetDescriptorType, MemberDescriptorType
-from typing import Final, NamedTuple
+from typing import Final
 
 from failsoft.core.classify.tables import codes, errnos, http, providers, sql, types
 from failsoft.core.classify.tables.code_spaces import SPACES, UNREAD, WANTED
 from failsoft.core.classify.text_reader import phrase_of_name, spell
+from failsoft.core.startup.lazy_pattern import lazy_pattern
+from failsoft.core.startup.named_tuple import NamedTuple
 
 CODE: Final = 90
 STATUS: Final = 70
@@ -35,15 +36,15 @@ _LIKE_STATUS: Final = frozenset({"grpc", "jsonrpc"})  # spaces whose codes are a
 _PLAIN_TEXTS: Final = (BaseException.__str__, OSError.__str__)
 _DESCRIPTORS: Final = (property, MemberDescriptorType, GetSetDescriptorType)
 _OF_ALL: Final = frozenset({"__dict__", "__weakref__"})  # attributes of every class
-_NOT_WORD: Final = re.compile(r"[^a-z0-9]+")
+_NOT_WORD: Final = lazy_pattern(r"[^a-z0-9]+")
 # a parser of the caller's text means the end of that text, not of a connection
-_PARSER: Final = re.compile(
+_PARSER: Final = lazy_pattern(
     r"[^.]*\.(?!\w*(?:Response|Reply|Message|Protocol))\w*(?:Pars(?:e|er|ing)|Decode|Lex|Syntax|Unpack)(?:Error|Exception)\Z"
 )
 # raised only after the request was sent
-_SENT: Final = re.compile(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
+_SENT: Final = lazy_pattern(r"\.(?:Read|Write|Server|Remote|Incomplete|Chunked|Payload)\w*$")
 # raised when a part was done
-_IN_PART: Final = re.compile(
+_IN_PART: Final = lazy_pattern(
     r"\.(?:\w*(?:Bulk|Batch)(?:Index|Write|Insert|Update|Delete|Operation|Execution|Request)?(?:Error|Exception|Failure)"
     r"|\w*Partial\w*|\w*WriteConcern\w*)$"
 )

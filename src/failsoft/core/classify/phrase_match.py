@@ -19,20 +19,21 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from failsoft.core.classify.tables.phrases import PHRASES, Phrase
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 WORD = 60  # maximum characters of a repeat in a phrase
-_BEGINNING = re.compile(r"([a-z]{2,4}+)[a-z]*+")  # of a word
-_SYNTAX = re.compile(
+_BEGINNING = lazy_pattern(r"([a-z]{2,4}+)[a-z]*+")  # of a word
+_SYNTAX = lazy_pattern(
     r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]|[()|]"
 )  # of a pattern: escapes and classes are passed over
-_START = re.compile(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
-_NOT_PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]")
-_GROUP = re.compile(r"\([^()]*\)|.\{[\d,]*\}")
-_PIECE = re.compile(r"[a-z0-9' ]+(?![?*+{])")
-_REPEAT = re.compile(
+_START = lazy_pattern(r"[a-z]{3,4}(?![?*+{])|[a-z]{2}(?=(?:[ ':=/-]|\[ -\])(?![?*+{]))")
+_NOT_PLAIN = lazy_pattern(r"\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]")
+_GROUP = lazy_pattern(r"\([^()]*\)|.\{[\d,]*\}")
+_PIECE = lazy_pattern(r"[a-z0-9' ]+(?![?*+{])")
+_REPEAT = lazy_pattern(
     r"(\\.|\[\^?\]?(?:\\.|[^\\\]]){0,200}+\]|[?}][?+]?)|([*+])([?+]?)"
 )  # without a limit, and what only looks like one
-_ASSERTED = re.compile(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
+_ASSERTED = lazy_pattern(r"\\b|\^|\(\?<?[!=](?:\\.|[^\\()])*\)")
 
 
 @lru_cache(maxsize=64)

@@ -14,12 +14,12 @@ limit headers; google.rpc.RetryInfo; Discord and Telegram bodies.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from failsoft.core.classify.cache import cached, compiled
 from failsoft.core.classify.text_reader import unquoted
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 LONGEST: Final = 86_400.0  # one day; longer hints mean "not now"
 _EPOCH: Final = 1_000_000_000  # a larger number is a point in time, not a delay
@@ -34,7 +34,7 @@ _TIMESTAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _SPAN: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?(?![a-z])"
 _UNITS: Final = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LENGTH: Final = 100  # characters of a delay in a body
-_DIGIT: Final = re.compile(r"\d")
+_DIGIT: Final = lazy_pattern(r"\d")
 _CUES: Final = (
     "try ",
     "retry",

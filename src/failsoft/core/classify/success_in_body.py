@@ -7,12 +7,12 @@ a request brings into being. The caller's own input, which some services send ba
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
 from failsoft.core.classify.tables.acted import DONE_STATES
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 _NODES: Final = 20
 _KEYS: Final = 60
@@ -23,8 +23,8 @@ _ENTERED: Final = frozenset(
     "receipt payment_intent paymentintent summary counts messages responses steps operations recipients deliveries".split()
 )
 _FLAGS: Final = DONE_STATES | {"ok"}
-_AROUND: Final = re.compile(r"^(?:is|was)_?|_?(?:count|ids|items)$")  # "isSuccess", "successCount", "created_ids"
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # in "paymentStatus"
+_AROUND: Final = lazy_pattern(r"^(?:is|was)_?|_?(?:count|ids|items)$")  # "isSuccess", "successCount", "created_ids"
+_HUMP: Final = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")  # in "paymentStatus"
 
 
 def shows_success(root: Any) -> bool:

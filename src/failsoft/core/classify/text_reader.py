@@ -25,6 +25,7 @@ from failsoft.core.classify.tables.http import REASONS, STATUS
 from failsoft.core.classify.tables.phrases import Phrase
 from failsoft.core.classify.tables.providers import PROVIDERS
 from failsoft.core.classify.tables.text_patterns import TEXT_PATTERNS
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 LENGTH = 1600
 _TAIL = 500
@@ -36,7 +37,7 @@ _PREFIX = 40
 
 # Patterns begin with a rare character and check what precedes it with a lookbehind. This is ten times as fast as a
 # pattern that begins with a word boundary.
-_HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
+_HUMP = lazy_pattern(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z0-9].)(?=[a-z]))")
 _QUOTATION = r"\"[^\"]*\"|`[^`]*`|“[^“”]*”|«[^«»]*»|‘[^‘’]*’|(?<!\w)'[^'\n]*'(?!\w)"
 _NOISE = (
     # text that must occur, pattern
@@ -69,9 +70,9 @@ _REPR = r"^(?:\w+\.)*([A-Z]\w*)\((b?)(['\"])([\s\S]+)\3(?=, |\)\Z)"
 # the text of an exception with several arguments is the repr of a tuple; the first is the message
 _ARGUMENTS = r"^\((['\"])([\s\S]+?)\1, ([\s\S]+)\)\Z"
 _ANGLED = r"<([A-Z]\w*)[^'\"<>]{0,20}: (['\"])([\s\S]+)\2>\Z"
-_CAPITAL = re.compile(r"[A-Z](?<!\w.)\w{2,60}")
+_CAPITAL = lazy_pattern(r"[A-Z](?<!\w.)\w{2,60}")
 _PATH = r"(?<!\w)(?<!\w\.)(?:[^\Wa-z_]++\.)*+[^\Wa-z_]*+([a-z_]\w*+)(?:\.\w++)*+\.$"
-_DIGITS = re.compile(r"[3-5](?<!\d.)\d\d(?!\d)")
+_DIGITS = lazy_pattern(r"[3-5](?<!\d.)\d\d(?!\d)")
 _WRITTEN = frozenset(map(str, STATUS))
 _AFTER = r"[\"']?[\s:=\"'(\[-]{1,3}"
 _STATUS = (

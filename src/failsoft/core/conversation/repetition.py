@@ -14,7 +14,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 NO_PROGRESS_AFTER: Final = 5  # identical calls with an unchanged result
 NO_PROGRESS_WINDOW: Final = 60.0  # seconds

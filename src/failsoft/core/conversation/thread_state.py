@@ -25,11 +25,12 @@ Loops are detected only if the arguments can be written as JSON, as a model's al
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.model.json_values import plain
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.decision import Decision

@@ -5,7 +5,9 @@ Declared options come first, then the hints of a trusted server, then the tool's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.effects.recognition import ToolEffect

@@ -88,7 +88,7 @@ def longest_call(
 def unused_without_verify(options: ToolOptions) -> Iterator[str]:
     """The options that were changed and have no meaning without a ``verify``."""
     for name in ("verify_delay", "verify_timeout"):
-        if getattr(options, name) != seconds(ToolOptions.__dataclass_fields__[name].default):
+        if getattr(options, name) != seconds(ToolOptions._defaults[name]):
             yield name
 
 

@@ -22,6 +22,7 @@ from failsoft.core.model.fault import Code, Effect, Fault
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.redact.printable import quote
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 TOOL_TIMEOUT = "tool_timeout"
 IDLE_TIMEOUT = "idle_timeout"
@@ -60,8 +61,8 @@ REQUIRED_SKIPPED = "Required tool skipped due to dependency failure"  # the reas
 _DEPENDENCY = "Dependency failed: "
 _LOST = "Result not known: "
 _MISFIT = "The arguments do not fit."
-_NAMED = re.compile(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: ([^.]+)\.)?")
-_NAME_ENDS = re.compile("[.,]")
+_NAMED = lazy_pattern(re.escape(_MISFIT) + r"(?: Missing: ([^.]+)\.)?(?: Invalid: ([^.]+)\.)?")
+_NAME_ENDS = lazy_pattern("[.,]")
 
 
 def _transient(

@@ -14,9 +14,10 @@ Why bare numbers are refused: ``timeout=30`` means 30 s to some readers and 30 m
 from __future__ import annotations
 
 import math
-import re
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Self, TypeAlias
+
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -26,10 +27,10 @@ LONGEST = 9e9  # 285 years; Python's locks refuse to wait longer (threading.TIME
 MOMENT = 1e-6  # tolerance of one microsecond, so that binary fractions do not decide whether a limit is met
 
 _PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_WHOLE = re.compile(PATTERN)
-_PART = re.compile(r"(?<![0-9.])([0-9.]++)(ms|s|m|h)")
+_WHOLE = lazy_pattern(PATTERN)
+_PART = lazy_pattern(r"(?<![0-9.])([0-9.]++)(ms|s|m|h)")
 _LIKELY_MS = 1000  # a number of this size without a unit
-_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_NUMBER = lazy_pattern(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _EXAMPLE = 'write a number with a unit of ms, s, m or h, like "30s", "500ms" or "1m30s"'
 
 

@@ -18,7 +18,9 @@ import re
 from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction, signature
 from reprlib import repr as brief
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

@@ -14,13 +14,14 @@ Why a NamedTuple: every failing attempt makes a fault, and a frozen dataclass co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from failsoft.core.model.compared import Shown, doubt_comparison, report_misuse
 from failsoft.core.model.elsewhere import point_elsewhere
+from failsoft.core.startup.lazy_pattern import lazy_pattern
+from failsoft.core.startup.named_tuple import NamedTuple
 
 Classification = Literal["transient", "permanent"]
 Category = Literal[
@@ -39,7 +40,7 @@ Source = Literal[
     "stated",  # failsoft itself, or the tool's author
 ]
 
-_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
+_WORD_START = lazy_pattern(r"(?<=[a-z])(?=[A-Z])|[-\s]+")
 
 
 class Code(StrEnum):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
 from reprlib import Repr
 from typing import Any
 
@@ -78,7 +77,9 @@ def _plain(value: Any, depth: int, may_cut: list[int]) -> Any:
 def _fields(value: Any) -> Any:
     """The fields of a dataclass or a pydantic model; None for other values and if reading them fails."""
     try:
-        if is_dataclass(value) and not isinstance(value, type):
+        if hasattr(type(value), "__dataclass_fields__"):
+            from dataclasses import asdict  # start-up: few values are dataclasses
+
             return asdict(value)
         dump = getattr(type(value), "model_dump", None)
         return dump(value) if callable(dump) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from failsoft.core.model.compared import Shown
 from failsoft.core.model.json_values import plain
+from failsoft.core.startup.named_tuple import NamedTuple
 
 EffectState = Literal["begun", "unknown", "happened", "none"]
 Verdict = Literal["happened", "none"]  # an operator's answer to an open case

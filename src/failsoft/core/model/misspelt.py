@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from failsoft.core.startup.lazy_pattern import lazy_pattern
+
 _CLOSE = 0.8  # "mode" is not "code"
-_SIGNS = re.compile(r"[\W_]+")
-_DIGITS = re.compile(r"\d+")
-_PARTS = re.compile("[_-]")
+_SIGNS = lazy_pattern(r"[\W_]+")
+_DIGITS = lazy_pattern(r"\d+")
+_PARTS = lazy_pattern("[_-]")
 _LONGEST = 100  # characters that are compared
 
 

@@ -14,14 +14,13 @@ The ``__init__`` for type checkers shows the types that users may write; the fie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Literal
 
 from failsoft.core.model.durations import Seconds
 from failsoft.core.model.durations import text as say
 from failsoft.core.model.failed_if import read_failed_if
-from failsoft.core.model.frozen_options import Options, options
+from failsoft.core.model.frozen_options import Options, fresh, options
 from failsoft.core.model.override import Override, require_classifier
 from failsoft.core.model.rates import Rate, read_rate
 from failsoft.core.model.resilience_options import (
@@ -135,18 +134,18 @@ class ToolOptions(Options):
     tags: tuple[str, ...] = ()
     timeout: float | None = Seconds(30.0, "30s")  # None: no deadline, a sync tool runs inline
     idle_timeout: float | None = None  # how long an attempt may go without progress; None: as long as its timeout
-    retry: RetryOptions = field(default_factory=RetryOptions)
-    breaker: BreakerOptions = field(default_factory=BreakerOptions)
+    retry: RetryOptions = fresh(RetryOptions)
+    breaker: BreakerOptions = fresh(BreakerOptions)
     fallbacks: tuple[Fallback, ...] = ()
     classification: tuple[Override | Callable[[Any], Any], ...] = ()  # a function: see core.classify.overrides
     enabled: bool = True  # False: it is not run, and not offered to models
     required: bool | None = None  # None: not declared
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = fresh(dict)
     idempotent: bool | None = None  # None: not declared
     read_only: bool = False
     idempotency_key: str | None = None  # the parameter that receives the key
     requests: Requests = "one"  # "many": a refused request says nothing about the requests before it
-    isolation: Isolation = field(default_factory=Isolation)
+    isolation: Isolation = fresh(Isolation)
     concurrency: int | None = None  # attempts at a time; None: no limit
     queue: int = QUEUE  # calls that may wait for a slot
     rate: Rate | None = None  # attempts per time and tenant, like "100/1m"; None: no limit

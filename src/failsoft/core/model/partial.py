@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 
 class Partial(NamedTuple):

@@ -7,10 +7,11 @@ from reprlib import repr as brief
 from typing import Self
 
 from failsoft.core.model.durations import PATTERN, seconds
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 RATE_PATTERN = rf"[1-9][0-9]{{0,8}}/{PATTERN}"  # matches the whole text; also used in the manifest's schema
 
-_WHOLE = re.compile(r"([0-9]{1,9})/(.+)")
+_WHOLE = lazy_pattern(r"([0-9]{1,9})/(.+)")
 _EXAMPLE = 'write calls and a time, like "100/1m" or "5/1s"'
 _UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),

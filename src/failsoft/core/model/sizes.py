@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-import re
 from reprlib import repr as brief
+
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 PATTERN = r"[0-9]+(\.[0-9]+)?(B|kB|KB|MB|GB|KiB|MiB|GiB)"  # matches the whole text; also used in the manifest's schema
 
@@ -21,7 +22,7 @@ _UNITS = {
     "MiB": 1024**2,
     "GiB": 1024**3,
 }
-_WHOLE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(B|[kKMG]B|[KMG]iB)")
+_WHOLE = lazy_pattern(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(B|[kKMG]B|[KMG]iB)")
 
 
 def size(value: object, *, least: int = 1) -> int:

@@ -6,7 +6,6 @@ Each raises ``ValueError`` with the field, what is wrong, and what would be righ
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from reprlib import repr as brief
 from typing import Any, NoReturn, TypeVar, get_args
@@ -15,12 +14,13 @@ from failsoft.core.model.durations import seconds
 from failsoft.core.model.fault import Code
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.sizes import size
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 T = TypeVar("T")
 
 IMPORT_PATH = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"  # also used in the manifest's schema
 
-_IMPORT_PATH = re.compile(IMPORT_PATH)
+_IMPORT_PATH = lazy_pattern(IMPORT_PATH)
 
 
 def fill(options: object, name: str, value: object) -> None:

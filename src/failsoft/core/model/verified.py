@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 VerifyAnswer = Literal["happened", "none", "unknown"]
 

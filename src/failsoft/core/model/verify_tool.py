@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from reprlib import repr as brief
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from failsoft.core.model.fault import Code
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.validation import read_code
+from failsoft.core.startup.named_tuple import NamedTuple
 
 FAILED: Final = "$failed"  # key of a pattern: the reading tool failed with one of these codes
 MATCH: Final = "$match"  # in ``value``: the part that matched ``happened_if``

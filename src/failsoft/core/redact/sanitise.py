@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection, Sized
+from functools import cache
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any, cast
@@ -40,6 +41,7 @@ from failsoft.core.redact.secret_formats import (
     SHORT,
     TOKENS,
     WORDS,
+    Marks,
     by_hint,
     by_joint,
     by_marker,
@@ -48,6 +50,7 @@ from failsoft.core.redact.secret_formats import (
 from failsoft.core.redact.secret_names import find_named
 from failsoft.core.redact.spoken import find_in_sentences, find_near_topics
 from failsoft.core.redact.wrapped import find_wrapped
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 LIMIT = 8192
 MORE = "…"
@@ -60,12 +63,12 @@ _TALK = (
     *("kennwort", "wachtw", "contrase", "senha", "connect(", "connection(", "pdo", "snmp"),
 )
 _TALK_ABROAD = ("парол", "密码", "密碼", "口令", "パスワ", "비밀번")
-_DENSE = re.compile(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
+_DENSE = lazy_pattern(r"[\w.~+/=%:$-]{" + str(SHORT) + ",}", re.ASCII)  # words that may be tokens
 # A lower-case word with none of these is a name made of words, not a token.
-_NO_WORD = re.compile(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
+_NO_WORD = lazy_pattern(r"[0-9_.=-](?:(?<=[0-9])|(?<=[_-])[a-z]{16}|(?<=\.)[a-f]{16}|=(?<=[a-z+/]{86}==))")
 # Ids as model providers generate them. Nothing that ``sanitise`` masks has exactly these lengths.
-_DIGEST = re.compile("[0-9a-f]{8}")  # at the end of a masked id
-_MADE_ID = re.compile(
+_DIGEST = lazy_pattern("[0-9a-f]{8}")  # at the end of a masked id
+_MADE_ID = lazy_pattern(
     r"call_[A-Za-z0-9]{24}|toolu_01[A-Za-z0-9]{22}|(?:pyd_ai_|chatcmpl-tool-)?[0-9a-f]{32}"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
@@ -76,21 +79,21 @@ _NAMESPACE: Any = SimpleNamespace.__repr__
 _ITERATED: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _MOST_PARTS = 1_000  # of a collection that an exception quotes
 _DEEPEST = 20  # levels of it
-_FINISHED = re.compile(r"[\s\S]*\s")
+_FINISHED = lazy_pattern(r"[\s\S]*\s")
 
-_HINT, _QUERY_HINT = re.compile(HINT, re.ASCII), re.compile(QUERY_HINT, re.ASCII)
-_RUN = re.compile(RUN, re.ASCII)
-_BLOCK = re.compile(BLOCK)
-_SHAPES, _TOKENS, _WORDS, _BLOCKS = by_hint(SHAPES), by_joint(TOKENS), by_marker(WORDS), by_marker(BLOCKS)
+_HINT, _QUERY_HINT = lazy_pattern(HINT, re.ASCII), lazy_pattern(QUERY_HINT, re.ASCII)
+_RUN = lazy_pattern(RUN, re.ASCII)
+_BLOCK = lazy_pattern(BLOCK)
+_SHAPES = by_hint(SHAPES)
 
-_ESCAPE = re.compile(
+_ESCAPE = lazy_pattern(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
     r"|\x1b[PX^_][^\x07\x1b\n]{0,1024}\x1b\\"  # device strings
     r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colours, cursor
     r"|\x1b[ -/]{0,8}[0-~]"  # all others
 )
-_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_UNSEEN = re.compile(
+_LINE_END = lazy_pattern("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_UNSEEN = lazy_pattern(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # no width, direction
     "\U000e0000-\U000e007f]"  # tags: text that people cannot see and models can
@@ -289,6 +292,22 @@ def _find_escaped(text: str) -> list[tuple[int, int]]:
     return [(plain.places[start], plain.places[end]) for start, end in found]
 
 
+# The tables are indexed on first use: few texts contain a word that may be a token.
+@cache
+def _tokens() -> dict[str, Marks]:
+    return by_joint(TOKENS)
+
+
+@cache
+def _words() -> Marks:
+    return by_marker(WORDS)
+
+
+@cache
+def _blocks() -> Marks:
+    return by_marker(BLOCKS)
+
+
 def _find_secrets(text: str, *, hinted: bool) -> list[tuple[int, int]]:
     """Return the spans of secrets in the text, unordered; some may overlap or occur twice."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
@@ -296,15 +315,15 @@ def _find_secrets(text: str, *, hinted: bool) -> list[tuple[int, int]]:
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
     if words:
-        found += find_joined(_TOKENS, " ".join(words))
+        found += find_joined(_tokens(), " ".join(words))
         long = " ".join([word for word in words if len(word) >= LONG])
         if long:
-            found += _BLOCKS.find(long) if _BLOCK.search(long) else []
-            found += _WORDS.find(long) if _RUN.match(long) else []
+            found += _blocks().find(long) if _BLOCK.search(long) else []
+            found += _words().find(long) if _RUN.match(long) else []
     spans = [span for form in found for span in form.find(text)] if found else []
     if hinted:
         spans = spans + find_named(text) + find_in_sentences(text)
-    return spans + find_wrapped(text, spans, _TOKENS) if "\n" in text else spans
+    return spans + find_wrapped(text, spans, _tokens()) if "\n" in text else spans
 
 
 def _is_hinted(low: str) -> bool:

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+
+from failsoft.core.startup.lazy_pattern import lazy_pattern
+from failsoft.core.startup.named_tuple import NamedTuple
 
 REDACTED = "[redacted]"
 ANYWHERE = ("",)  # a marker that every text contains
@@ -141,10 +143,10 @@ HINT = r"""(?x)
 QUERY_HINT = r"c(?:ode|ess|(?<=mac))|pid"
 DASH = r"-(?:u(?<![\w-]-u)|-[a-z\d]|[pabw](?<=[\s\"']-.))"  # the possible start of an option, in the lowered text
 CAPITALS = "AA"
-_DASH = re.compile(DASH, re.ASCII)
-_LETTER = re.compile("[a-z]")
-_CAPITALS = re.compile("[A-Z][A-Z]")
-_JOINT = re.compile(r"[-_.](?<=([A-Za-z0-9]{2}.))")  # starts with its last character, which is fast to search for
+_DASH = lazy_pattern(DASH, re.ASCII)
+_LETTER = lazy_pattern("[a-z]")
+_CAPITALS = lazy_pattern("[A-Z][A-Z]")
+_JOINT = lazy_pattern(r"[-_.](?<=([A-Za-z0-9]{2}.))")  # starts with its last character, which is fast to search for
 
 _START = r"(?<![A-Za-z0-9])"  # a token does not begin inside a word
 # A wrapped token continues if the next line holds nothing else.

@@ -30,10 +30,10 @@ would miss ``password=hunter2``.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from failsoft.core.redact.secret_formats import compiled
 from failsoft.core.redact.spoken import is_wordy, stands_out
+from failsoft.core.startup.named_tuple import NamedTuple
 
 
 def _words(*lines: str) -> frozenset[str]:

@@ -32,11 +32,12 @@ attempt of each call.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from failsoft.core.model.compared import Shown
 from failsoft.core.model.durations import MOMENT
 from failsoft.core.resilience.breaker_window import exceeds_rate, remember
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import BreakerOptions

@@ -22,13 +22,14 @@ can be decided again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.core.model.builtin_faults import DEPENDENCY_FAILED, NO_OFFER, REQUIRED_SKIPPED
 from failsoft.core.model.decision import Decision
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.resilience.circuit_breaker import CircuitState
 from failsoft.core.resilience.recovery_memory import TOOL, Evidence
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.resilience.policy import Policy

@@ -18,10 +18,11 @@ were given back.
 from __future__ import annotations
 
 from bisect import bisect, insort
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from failsoft.core.model.durations import MOMENT, text
 from failsoft.core.resilience.retry import NoRetry, Retry
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.rates import Rate

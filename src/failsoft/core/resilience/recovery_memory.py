@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from failsoft.core.model.fault import Fault
 from failsoft.core.model.options import Fallback
 from failsoft.core.resilience.error_family import fingerprint
+from failsoft.core.startup.named_tuple import NamedTuple
 
 Mode = Literal["advise", "act", "off"]
 

@@ -25,12 +25,13 @@ Circuit breaker and retry budget are checked later, when the planned retry is ab
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from failsoft.core.model.durations import MOMENT, text
 from failsoft.core.model.fault import Code
 from failsoft.core.model.named_tuples import maker
 from failsoft.core.resilience.backoff import LONGEST_HINT, delay
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

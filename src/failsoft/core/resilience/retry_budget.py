@@ -14,7 +14,7 @@ outage is not affected. One tool's budget never limits another tool.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from failsoft.core.startup.named_tuple import NamedTuple
 
 FULL = 90.0
 _PER_SUCCESS = 0.1

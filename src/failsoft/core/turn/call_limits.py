@@ -10,9 +10,10 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from failsoft.core.model import builtin_faults
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from failsoft.core.model.fault import Fault

@@ -21,10 +21,11 @@ import logging
 import os
 import sys
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from failsoft.core.redact.printable import visible
 from failsoft.core.resilience.error_family import family_of
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.observe import events
 from failsoft.observe.delivery import Delivery
 from failsoft.observe.exception_text import Captured, capture, render

@@ -33,7 +33,6 @@ from failsoft.runtime.call.steps import (
     Wait,
 )
 from failsoft.runtime.call.user_text import phrase
-from failsoft.runtime.call.verify import verify
 from failsoft.runtime.execution.blocking_loop import is_on_loop, run_anywhere, running_loop
 from failsoft.runtime.scope import SCOPE, reset_variable
 
@@ -115,6 +114,8 @@ async def _perform(rt: DriverServices, call: Call, step: Step) -> _Answer:
         await phrase(rt, call.turn, step.outcome)
         return None
     if isinstance(step, Verify):
+        from failsoft.runtime.call.verify import verify  # start-up: few tools can be asked what happened
+
         return await verify(rt, call, step)
     assert isinstance(step, Consult)
     return _consulted(rt, call, await rt.judgement.consult(call, step.report))
@@ -189,6 +190,8 @@ def _perform_blocking(rt: DriverServices, call: Call, step: Step) -> _Answer:
     if isinstance(step, Phrase):
         return run_anywhere(lambda: phrase(rt, call.turn, step.outcome))
     if isinstance(step, Verify):
+        from failsoft.runtime.call.verify import verify
+
         return run_anywhere(lambda: verify(rt, call, step, blocking=True))
     assert isinstance(step, Consult)
     report = step.report

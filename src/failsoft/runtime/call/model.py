@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from failsoft.core.model.fault import Effect, Fault
 from failsoft.core.model.named_tuples import maker
 from failsoft.core.resilience.retry import Attempts
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.runtime.scope import Caller, Scope
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.observe.events import CALL_RUNNING
 from failsoft.observe.success_runs import iso
 from failsoft.runtime.call.model import Call, TurnCall

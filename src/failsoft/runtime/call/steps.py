@@ -9,10 +9,11 @@ other way.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from failsoft.core.model.named_tuples import maker
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.runtime.call.model import AttemptResult, Invoke
 
 if TYPE_CHECKING:

@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from failsoft.core.startup.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

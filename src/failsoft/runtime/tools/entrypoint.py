@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from failsoft.config.layering import Layer, assemble
 from failsoft.config.settings import effects_of, prefix_errors
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.entrypoint import Function
+from failsoft.core.model.frozen_options import replace
 from failsoft.core.model.misspelt import did_you_mean
 from failsoft.core.model.options import Isolation, ToolOptions
 from failsoft.core.redact.sanitise import sanitise

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from failsoft.core.effects.tool_effect import Undeclared, know_effect
 from failsoft.core.model.fault import Code, Fault
+from failsoft.core.model.frozen_options import replace
 from failsoft.core.model.options import Isolation, Override, ToolOptions
 from failsoft.core.redact.printable import quote
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.errors import FailsoftError, ManifestError
 from failsoft.runtime.tools.control import BrokenOffError, BrokenToolError, ControlFlow, qualified_name
 from failsoft.runtime.tools.tool import Tool

@@ -7,7 +7,6 @@ a ready-made ticket while the circuit is closed and has no counted failure, else
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.model.fault import Fault
@@ -15,6 +14,7 @@ from failsoft.core.model.options import BreakerOptions
 from failsoft.core.resilience import circuit_breaker, retry_budget
 from failsoft.core.resilience.circuit_breaker import BreakerState, CircuitState, Refusal, Result, Ticket
 from failsoft.core.resilience.rate_hold import Holds
+from failsoft.core.startup.named_tuple import NamedTuple
 
 LEASE = 5.0  # seconds after an attempt's timeout until the owner of a probe counts as dead
 LONGEST_PROBE = 300.0  # seconds, for a tool without a timeout

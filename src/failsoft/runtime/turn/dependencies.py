@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType, MethodType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.redact.sanitise import mask_id
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.errors import TurnError
 from failsoft.runtime.turn.handle import NO_ARGUMENTS, SHOWN, Handle, HandleScheduler
 

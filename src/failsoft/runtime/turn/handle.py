@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypedDict, TypeVar, cast
@@ -14,6 +13,7 @@ from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
 from failsoft.core.model.predicate import predicate
 from failsoft.core.redact.sanitise import mask_id
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 from failsoft.core.turn import machine as core
 from failsoft.errors import TurnError
 from failsoft.runtime.call.model import Call, HandleTurn
@@ -28,7 +28,7 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 _INSTEAD = (
     "the value is not there yet. Pass the handle itself as an argument of the next call, or use `await handle.value()`"
 )
-_MISUSE = re.compile(r"\bHandle\b")  # in Python's texts, such as "object of type 'Handle' has no len()"
+_MISUSE = lazy_pattern(r"\bHandle\b")  # in Python's texts, such as "object of type 'Handle' has no len()"
 # Types that a handle is compared with by mistake
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})
 _AWAITED_METHOD = "object method can't be used in 'await' expression"

@@ -12,13 +12,15 @@ from contextvars import Context
 from functools import partial
 from itertools import count
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from failsoft.core.model.outcome import Outcome
+from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.core.turn.machine import TurnMachine
 from failsoft.errors import TurnError
 from failsoft.observe import events
 from failsoft.runtime.conversation.thread_notes import BLANK
+from failsoft.runtime.scope import TurnScope
 from failsoft.runtime.turn.handle import Handle, HandleScheduler, report_ends
 
 if TYPE_CHECKING:
@@ -54,10 +56,8 @@ class Skipped(NamedTuple):
         }
 
 
-class TurnState:
+class TurnState(TurnScope):
     """One turn, as its parts see it."""
-
-    is_turn: ClassVar[bool] = True
 
     scheduler: HandleScheduler  # exists until the turn has ended
 

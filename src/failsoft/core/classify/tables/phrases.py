@@ -15,7 +15,7 @@ Source, unless another is named: English error messages in the documentation of 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from failsoft.core.startup.named_tuple import NamedTuple
 
 
 class Phrase(NamedTuple):

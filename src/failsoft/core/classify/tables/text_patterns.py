@@ -7,7 +7,7 @@ a text are looked up.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from failsoft.core.startup.named_tuple import NamedTuple
 
 
 class TextPattern(NamedTuple):

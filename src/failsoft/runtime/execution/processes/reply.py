@@ -6,11 +6,11 @@ A tool's own exception is ``Reply.error`` of kind ``error``, and is classified l
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from failsoft.core.classify.exit_status import how_it_ended
 from failsoft.core.model.fault import Code, Fault
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.core.startup.named_tuple import NamedTuple
 
 ReplyKind = Literal[
     "value",
@@ -52,6 +52,8 @@ class CommandError(WorkerError):
 
 
 def crashed(what: str, status: int | None, *, ran: bool) -> WorkerError:
+    from failsoft.core.classify.exit_status import how_it_ended  # start-up: few tools run in a process
+
     return WorkerError(
         Fault(
             Code.ABORTED,

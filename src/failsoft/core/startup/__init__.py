@@ -1,0 +1,5 @@
+"""What keeps `import failsoft` cheap: named tuples and patterns that are completed when they are first used.
+
+Imports nothing else of failsoft: every other package of ``core`` may use it. ``tests/core/startup`` and
+``tests/test_house.py`` guard it; ``bench/s7_import.py`` measures it.
+"""
