@@ -8,18 +8,18 @@ Only values that users get are ``Shown``. failsoft itself compares plain texts, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from failsoft.core.model.misspelt import find_meant
+from failsoft.core.startup.lazy_pattern import lazy_pattern
 
 on_misuse: list[Callable[[str, str], object]] = []  # the runtime logs it
 _equal = str.__eq__
 _NONE: Mapping[str, str] = MappingProxyType({})
-_WORD = re.compile(r"[\w .-]{1,40}")
+_WORD = lazy_pattern(r"[\w .-]{1,40}")
 
 
 class Shown(str):

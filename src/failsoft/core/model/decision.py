@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from failsoft.core.model.compared import Shown
+from failsoft.core.startup.named_tuple import NamedTuple
 
 Strategy = Literal["retry", "alternative_tool", "partial_success", "escalate", "fail_gracefully"]
 

@@ -14,7 +14,6 @@ import asyncio
 import gc
 import sys
 from contextvars import Context
-from pathlib import Path
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +21,7 @@ from weakref import WeakKeyDictionary
 from failsoft.runtime.scope import SCOPE, Caller, made_call_of
 
 MANY = 500  # tasks of an event loop, above which the failures of one round share a look
-_OWN = str(Path(__file__).parents[2])
+_OWN = __file__.rpartition("runtime")[0]  # the directory of failsoft
 _Found = list[tuple[Any, "asyncio.Task[Any]"]]  # scopes, with the tasks that inherited them
 _LOOKS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Found] = WeakKeyDictionary()
 
