@@ -149,7 +149,7 @@ def test_a_tenant_without_entries_is_forgotten(monkeypatch: pytest.MonkeyPatch) 
     entries = kept.entries(None, None, acknowledged=None)
     assert [entry["tenant"] for entry in entries] == ["tenant 45", "tenant 46", "tenant 47", "tenant 48", "tenant 49"]
     assert len(store.find("escalation")) == 5
-    assert list(kept._entries) == [entry["tenant"] for entry in entries]
+    assert kept._entries.tenants() == [entry["tenant"] for entry in entries]
 
 
 @real

@@ -11,6 +11,7 @@ import pytest
 from tests.fakes import real
 
 from failsoft import Runtime
+from failsoft.surfaces.daemon import reported_tools
 
 DOWN = {"message": "Service down", "status": 503}
 NOT_FOUND = {"message": "not found", "status": 404}
@@ -120,6 +121,23 @@ async def test_the_cooldown_of_a_fallback_concerns_one_primary_only(open_daemon:
             await fail(asked, "get_b", {**DOWN, "message": "gone"}, tenant=tenant, attempt=9)
             assert await fail(asked, "get_a", call="2", tenant=tenant) == ("alternative_tool", "get_c")
             assert await fail(asked, "get_x", call="3", tenant=tenant) == ("alternative_tool", "get_b")
+
+
+@real
+async def test_the_calls_of_one_tenant_do_not_push_out_those_of_another(
+    open_daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reported_tools, "MOST_CALLS", 5)
+    async with open_daemon() as asked:
+        said = {"tool": "get_a", "error": DOWN}
+        for number in range(2):
+            answer = (await asked.post("/v1/errors", {**said, "call_id": "c"}, "bolt")).json()
+            assert answer["attempt"] == number + 1
+            for flooded in range(10):
+                await asked.post("/v1/errors", {**said, "call_id": f"{number}-{flooded}"}, "acme")
+        again = (await asked.post("/v1/errors", {**said, "call_id": "1-9"}, "acme")).json()
+        forgotten = (await asked.post("/v1/errors", {**said, "call_id": "1-0"}, "acme")).json()
+        assert (again["attempt"], forgotten["attempt"]) == (2, 1)
 
 
 # --- the same programs in process and through HTTP -----------------------------------------------------------------------

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from failsoft.stores.ports import key_of
+from failsoft.surfaces.daemon.tenant_table import TenantTable
 
 if TYPE_CHECKING:
     from failsoft.core.model.outcome import Outcome
@@ -42,16 +42,12 @@ class Escalations:
         self._store = store
         self._wall = wall
         self._lock = threading.Lock()  # ``save`` runs on the thread of commits
-        self._entries: dict[str | None, OrderedDict[str, Entry]] = {}  # by tenant and id, latest last
-        self._by_size: dict[int, dict[str | None, None]] = {}  # tenants by their number of entries
-        self._many = 0
+        self._entries: TenantTable[Entry] = TenantTable()
         self._unsaved: dict[tuple[str | None, str], None] = {}  # tenants and ids of entries
         self._recounted: dict[tuple[str | None, str], None] = {}  # those that have only been counted again
         self._recounts_saved = 0.0
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
-            own = self._entries.setdefault(entry["tenant"], OrderedDict())
-            own[entry["id"]] = entry
-            self._resize(entry["tenant"], len(own) - 1, len(own))
+            self._entries.put(entry["tenant"], entry["id"], entry)
 
     def note(self, tenant: str | None, tool: str, event: Mapping[str, Any], runtime: str | None = None) -> None:
         """Count an escalation; ``event`` has the fields of the event ``Escalated``."""
@@ -59,42 +55,23 @@ class Escalations:
         id = _id_of(tenant, runtime, tool, str(code))
         now = self._wall()
         with self._lock:
-            own = self._entries.setdefault(tenant, OrderedDict())
-            known = own.get(id)
+            known = self._entries.of(tenant).get(id)
             said = {name: _short(event.get(name)) for name in _SAID}
-            own[id] = {
+            entry = {
                 "id": id, "tenant": tenant, "runtime": runtime, "tool": tool, "code": code, **said,
                 "count": 1 if known is None else known["count"] + 1,
                 "first": now if known is None else known["first"], "last": now, "acknowledged": None,
             }  # fmt: skip
-            own.move_to_end(id)
-            if known is None:
-                self._resize(tenant, len(own) - 1, len(own))
+            self._entries.put(tenant, id, entry)
             is_recount = known is not None and known["acknowledged"] is None
             (self._recounted if is_recount else self._unsaved)[tenant, id] = None
-            if len(own) > MOST:
+            if len(self._entries.of(tenant)) > MOST:
                 self._drop_oldest(tenant)
-            elif self._many > MOST_IN_ALL:
-                self._drop_oldest(next(iter(self._by_size[max(self._by_size)])))
+            elif len(self._entries) > MOST_IN_ALL:
+                self._drop_oldest(self._entries.largest())
 
     def _drop_oldest(self, tenant: str | None) -> None:
-        own = self._entries[tenant]
-        oldest, _ = own.popitem(last=False)
-        self._unsaved[tenant, oldest] = None
-        self._resize(tenant, len(own) + 1, len(own))
-
-    def _resize(self, tenant: str | None, before: int, after: int) -> None:
-        """Update a tenant's number of entries. A tenant without entries is forgotten."""
-        self._many += after - before
-        if before:
-            alike = self._by_size[before]
-            del alike[tenant]
-            if not alike:
-                del self._by_size[before]
-        if after:
-            self._by_size.setdefault(after, {})[tenant] = None
-        else:
-            del self._entries[tenant]
+        self._unsaved[tenant, self._entries.drop_oldest(tenant)] = None
 
     def note_outcome(self, tenant: str | None, outcome: Outcome[Any], turn_id: str | None = None) -> None:
         """Count the escalation of one of the daemon's own calls, if it was escalated."""
@@ -107,8 +84,7 @@ class Escalations:
     def entries(self, tenant: str | None, tool: str | None, *, acknowledged: bool | None) -> list[Entry]:
         """List entries, latest first: those of a tenant, or all of them."""
         with self._lock:
-            chosen = self._entries.values() if tenant is None else [self._entries.get(tenant, OrderedDict())]
-            found = [entry for own in chosen for entry in own.values()]
+            found = [*(self._entries.values() if tenant is None else self._entries.of(tenant).values())]
         wanted = [
             entry
             for entry in found
@@ -119,9 +95,10 @@ class Escalations:
     def acknowledge(self, id: str, tenant: str | None, by: str, note: str) -> Entry | None:
         """Acknowledge an entry; None if there is none, or it is of another tenant than the given one."""
         with self._lock:
-            for owner, own in self._entries.items():
-                if id in own and tenant in (None, owner):
-                    made = own[id] = {**own[id], "acknowledged": {"by": by, "at": self._wall(), "note": note}}
+            for owner in self._entries.tenants() if tenant is None else (tenant,):
+                if (found := self._entries.of(owner).get(id)) is not None:
+                    made = {**found, "acknowledged": {"by": by, "at": self._wall(), "note": note}}
+                    self._entries.replace(owner, id, made)
                     self._unsaved[owner, id] = None
                     return made
         return None
@@ -134,8 +111,7 @@ class Escalations:
                 self._unsaved |= self._recounted
                 self._recounted, self._recounts_saved = {}, now
             unsaved, self._unsaved = self._unsaved, {}
-            none: Mapping[str, Entry] = {}
-            changed = [(key_of(owner, id), self._entries.get(owner, none).get(id)) for owner, id in unsaved]
+            changed = [(key_of(owner, id), self._entries.of(owner).get(id)) for owner, id in unsaved]
         try:
             for key, entry in changed:
                 if entry is None:

@@ -10,11 +10,11 @@ Rules
 - An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is
   disabled for all, by the runtime.
 - The number of tools and of open calls is limited. Beyond the limit, a tool has no history: every report starts over.
+  The tenant that has most open calls loses its oldest.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from failsoft.config.settings import Settings, tool_options
@@ -27,6 +27,7 @@ from failsoft.runtime.services import Services
 from failsoft.runtime.tools.framework_tool import FrameworkFunction
 from failsoft.runtime.tools.health import ToolHealth
 from failsoft.surfaces.daemon.reported_calls import ReportedCall
+from failsoft.surfaces.daemon.tenant_table import TenantTable
 
 if TYPE_CHECKING:
     from failsoft.core.model.options import Fallback, ToolOptions
@@ -147,7 +148,7 @@ class ReportBook:
         self._tools: dict[str | None, dict[str, ReportedTool]] = {}
         self._known = 0  # tools of all tenants
         self._pairs: dict[tuple[str | None, str, str], ToolHealth] = {}  # of fallbacks with a cooldown, by primary
-        self._calls: OrderedDict[tuple[str | None, str], ReportedCall] = OrderedDict()
+        self._calls: TenantTable[ReportedCall] = TenantTable()
 
     def tool(self, tenant: str | None, id: str) -> ReportedTool:
         """Return a tenant's tool; add a new one if there is room."""
@@ -205,19 +206,15 @@ class ReportBook:
         return [tool for tool in self._tools.get(tenant, {}).values() if tool.tool is None]
 
     def call(self, tenant: str | None, id: str | None, tool: str) -> ReportedCall:
-        """Return an open call. The least recent call is forgotten when there are too many."""
+        """Return an open call. When there are too many, the tenant that has most of them loses its least recent one."""
         if id is None:
             return ReportedCall(tool)
-        key = tenant, id
-        found = self._calls.get(key)
-        if found is None:
-            found = self._calls[key] = ReportedCall(tool)
-            if len(self._calls) > MOST_CALLS:
-                self._calls.popitem(last=False)
-        else:
-            self._calls.move_to_end(key)
+        found = self._calls.of(tenant).get(id) or ReportedCall(tool)
+        self._calls.put(tenant, id, found)
+        if len(self._calls) > MOST_CALLS:
+            self._calls.drop_oldest(self._calls.largest())
         return found
 
     def end_call(self, tenant: str | None, id: str | None) -> ReportedCall | None:
         """Return a call that has ended, and forget it."""
-        return None if id is None else self._calls.pop((tenant, id), None)
+        return None if id is None else self._calls.pop(tenant, id)
