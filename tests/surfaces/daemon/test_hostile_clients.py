@@ -96,6 +96,35 @@ async def test_the_limit_on_streams_holds_for_clients_that_come_together(monkeyp
 
 
 @real
+async def test_a_full_feed_takes_a_stream_from_the_owner_that_has_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MOST_CLIENTS", 4)
+    feed = Feed(MemoryStore(), interval=0.01)
+
+    async def follow(owner: str) -> Any:
+        assert feed.make_room(owner)
+        stream = feed.stream(ALL, None, owner=owner)
+        assert (await take(stream, 1))[0][1] == "open"
+        return stream
+
+    greedy = [await follow("acme") for _ in range(4)]
+    assert not feed.make_room("acme")
+    waiting = [asyncio.ensure_future(take(stream, 1)) for stream in greedy]
+    await asyncio.sleep(0)
+    others = [await follow("bolt"), await follow("bolt")]
+    assert not feed.make_room("bolt")
+    await asyncio.sleep(0.05)
+    ended = [one.result()[0][1] for one in waiting if one.done()]
+    assert ended == ["dropped", "dropped"]
+    others.append(await follow("third"))
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    for stream in [*greedy, *others]:
+        await stream.aclose()
+    assert (feed.clients, feed._ending, +feed._owners, +feed._leaving) == (0, 0, {}, {})
+
+
+@real
 async def test_an_id_of_another_store_does_not_silence_a_stream() -> None:
     store = MemoryStore()
     store.append([event(1)])

@@ -87,11 +87,13 @@ async def _collect(feed: Any, wanted: Wanted, after: int, limit: int) -> tuple[l
 
 def _stream(on: Exchange, wanted: Wanted) -> Response:
     feed = on.daemon.feed
-    if feed.clients >= MOST_CLIENTS:
+    if not feed.make_room(on.grant.name):
         raise Problem(503, f"there are {MOST_CLIENTS} streams already", headers={"retry-after": "10"})
     gzip = accepts_gzip(on.request.headers.get("accept-encoding", ""))
     is_granted = on.request.scope["is_granted"]
-    return EventStream(feed.stream(wanted, _resume_after(on.request), is_granted, gzip=gzip), gzip=gzip)
+    return EventStream(
+        feed.stream(wanted, _resume_after(on.request), is_granted, gzip=gzip, owner=on.grant.name), gzip=gzip
+    )
 
 
 def _resume_after(request: Request) -> int | None:

@@ -9,6 +9,7 @@ Rules
 - There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them is dropped;
   its last id is where it can resume.
 - While there are no clients, nothing is read.
+- Once there are ``MOST_CLIENTS``, the owner that has most of them loses one to an owner with fewer. It may resume later.
 - A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval: other requests are answered between.
   Events are encoded and compressed on a worker thread for the same reason.
 """
@@ -124,6 +125,10 @@ class Feed:
         self._waiting: dict[asyncio.Future[None], None] = {}  # clients that have every batch so far
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._owners: Counter[str] = Counter()  # the clients of each owner that stay
+        self._leaving: Counter[str] = Counter()  # those that must make room and do not know yet
+        self._left: Counter[str] = Counter()  # those that know
+        self._ending = 0  # those that make room, until they have gone
         self.clients = 0
         self.dropped = 0
         self.closed = False
@@ -137,21 +142,61 @@ class Feed:
         """Return the position of the latest event."""
         return await asyncio.to_thread(find_latest, self._store)
 
+    def make_room(self, owner: str) -> bool:
+        """Let one more client of this owner in, if there is room or another owner has more; False if not."""
+        if self.clients - self._ending < MOST_CLIENTS:
+            return True
+        most, many = max(self._owners.items(), key=lambda item: item[1], default=("", 0))
+        if many <= self._owners[owner] + 1:
+            return False
+        self._owners[most] -= 1
+        self._leaving[most] += 1
+        self._ending += 1
+        _wake(self._waiting)
+        return True
+
+    def _must_leave(self, owner: str) -> bool:
+        """True for one client of the owner, for each that must make room."""
+        if not self._leaving[owner]:
+            return False
+        self._leaving[owner] -= 1
+        self._left[owner] += 1
+        return True
+
+    def _leave(self, owner: str) -> None:
+        """Count a client out."""
+        self.clients -= 1
+        self._must_leave(owner)
+        if self._left[owner]:
+            self._left[owner] -= 1
+            self._ending -= 1
+        else:
+            self._owners[owner] -= 1
+        if not (self._owners[owner] or self._leaving[owner] or self._left[owner]):
+            del self._owners[owner], self._leaving[owner], self._left[owner]
+
     async def stream(
-        self, wanted: Wanted, after: int | None, is_granted: Callable[[], bool] = lambda: True, *, gzip: bool = False
+        self,
+        wanted: Wanted,
+        after: int | None,
+        is_granted: Callable[[], bool] = lambda: True,
+        *,
+        gzip: bool = False,
+        owner: str = "",
     ) -> AsyncGenerator[bytes, None]:
         """Yield messages for one client, compressed or not: what comes after a position (None: from now on).
 
         The stream ends when the daemon stops, and within ``LOOK_SECONDS`` after ``is_granted`` has become false.
         """
         self.clients += 1
+        self._owners[owner] += 1
         self._following[wanted, gzip] += 1
         position = after or 0
         make = Batch.packed if gzip else Batch.message
         put = _encode_packed if gzip else encode
         sent = monotonic()
         try:
-            if self.clients > MOST_CLIENTS:  # several came at once, before any of them was counted
+            if self.clients - self._ending > MOST_CLIENTS:  # several came at once, before any of them was counted
                 yield put("dropped", position, "{}")
                 return
             await self._start()
@@ -164,7 +209,7 @@ class Feed:
                 position = batch.last
                 if message:
                     yield message
-            async for reached, news in self._follow(position):
+            async for reached, news in self._follow(position, owner):
                 if not is_granted():
                     return
                 if isinstance(news, Batch):
@@ -181,7 +226,7 @@ class Feed:
             log.warning("a stream of events ended: %s", sanitise(f"{type(error).__name__}: {error}"))
             yield put("dropped", position, "{}")
         finally:
-            self.clients -= 1
+            self._leave(owner)
             self._following -= Counter({(wanted, gzip): 1})
 
     async def _first_position(self, after: int | None) -> int:
@@ -202,11 +247,12 @@ class Feed:
             yield Batch(position, rows)
             position = rows[-1][0]
 
-    async def _follow(self, position: int) -> AsyncIterator[tuple[int, Batch | str | None]]:
+    async def _follow(self, position: int, owner: str) -> AsyncIterator[tuple[int, Batch | str | None]]:
         """Yield the batches after a position as they come, None from time to time without any, and the reason at the end."""
         woken = False  # True: woken without a new batch
         while not self.closed:
-            if self._batches and position < self._batches[0].after and position < self._position:
+            behind = self._batches and position < self._batches[0].after and position < self._position
+            if behind or self._must_leave(owner):
                 yield position, "dropped"
                 return
             batch = next((each for each in self._batches if each.last > position), None)
