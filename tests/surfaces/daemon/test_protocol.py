@@ -274,12 +274,29 @@ async def test_the_address_with_most_connections_without_a_token_makes_room() ->
     assert [transport.aborted for transport in crowd] == [True] * 17 + [False] * 3
 
 
-@pytest.mark.parametrize("answered", [True, False])
 @real
-async def test_connections_with_a_token_are_kept_and_new_ones_are_closed_beyond_the_limit(answered: bool) -> None:
+async def test_an_idle_connection_of_the_token_with_most_of_them_makes_room() -> None:
+    grants = iter(["one", "many", "many", "many"])
+    app = App(grant=False)
+    app.may_answer.set()
+
+    async def granting(scope: Any, receive: Any, send: Any) -> None:
+        scope["grant"] = next(grants)
+        await app(scope, receive, send)
+
+    connect = connecter(granting, most=4)
+    known = [connect() for _ in range(4)]
+    for protocol, _ in known:
+        protocol.data_received(GET % 1)
+        await turn_over()
+    newest = [connect()[1] for _ in range(3)]
+    assert [transport.closed for _, transport in known] == [False, True, False, False]
+    assert [transport.aborted for transport in newest] == [True, True, False]  # strangers, from then on
+
+
+@real
+async def test_connections_with_a_request_are_kept_and_new_ones_are_closed_beyond_the_limit() -> None:
     app = App()
-    if answered:
-        app.may_answer.set()
     connect = connecter(app, most=3)
     known = [connect() for _ in range(3)]
     for protocol, _ in known:

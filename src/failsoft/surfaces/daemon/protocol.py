@@ -8,7 +8,8 @@ Rules
   the same connection, are answered first: no answer is sent for another request.
 - An absolute address in the place of a path must name the host that the header Host names. Only its path and query go on.
 - Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
-  most of them. If all have shown one, the new connection is closed.
+  most of them. If all have shown one, the longest idle connection of the token with most idle ones is closed; if none is
+  idle, the new one.
 - A client that does not take its last answer within ``HEAD_SECONDS`` loses it: the connection is not kept for it.
 - When a connection ends, all its requests are told, not just the latest.
 """
@@ -75,6 +76,7 @@ class LimitedProtocol(asyncio.Protocol):
         self._latest: HttpRequest  # the request that is being read
         self._due: float | None = None  # when to close the connection; None: a request is being answered
         self._timer: asyncio.TimerHandle | None = None
+        self._grant: object = None  # of its latest valid token
         self._is_idle = False  # nothing has come since the latest answer
         self._paused = False  # reading
         self._turned_away = False
@@ -107,15 +109,26 @@ class LimitedProtocol(asyncio.Protocol):
         self._close_after(HEAD_SECONDS)
 
     def _make_room(self) -> bool:
-        """Close a connection without a valid token; False if there is none."""
+        """Close a connection without a valid token, else an idle one; False if there is none."""
         for each in [each for each in self.strangers if any("grant" in one.scope for one in each._requests)]:
             del self.strangers[each]
         if not self.strangers:
-            return False
+            return self._close_idle()
         ((most, _),) = Counter(each._address for each in self.strangers).most_common(1)
         oldest = next(each for each in self.strangers if each._address == most)
         del self.strangers[oldest]
         oldest.transport.abort()
+        return True
+
+    def _close_idle(self) -> bool:
+        """Close the longest idle connection of the token that has most of them; False if none is idle."""
+        idle = [each for each in self._server.connections if isinstance(each, LimitedProtocol) and each._is_idle]
+        if not idle:
+            return False
+        ((most, _),) = Counter(each._grant for each in idle).most_common(1)
+        oldest = min((each for each in idle if each._grant == most), key=lambda each: each._due or 0.0)
+        self._server.connections.discard(oldest)  # type: ignore[arg-type]
+        oldest.transport.close()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback of asyncio
@@ -300,6 +313,7 @@ class LimitedProtocol(asyncio.Protocol):
         self._requests.popleft()
         self._server.total_requests += 1
         if "grant" in request.scope:
+            self._grant = request.scope["grant"]
             self.strangers.pop(self, None)
         if not request.keep_alive:
             self._close()
