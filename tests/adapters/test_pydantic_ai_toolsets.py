@@ -371,6 +371,54 @@ def test_a_wrapper_of_the_users_own_stays_around_its_source() -> None:
     assert "The tools of hotels are missing in this run" in script.instructions[0]
 
 
+class Retrying(WrapperToolset[Any]):
+    """A wrapper as users write them: three tries."""
+
+    async def call_tool(self, name: str, *args: Any) -> Any:
+        for _ in range(2):
+            try:
+                return await super().call_tool(name, *args)
+            except Exception:
+                continue
+        return await super().call_tool(name, *args)
+
+
+RETRIED: dict[str, Any] = {
+    "declared": {"idempotent": False},
+    "recognised": {"id": "pay_invoice"},
+    "neither": {"id": "frobnicate"},
+    "idempotent": {"idempotent": True},
+    "read": {"id": "get_invoice"},
+}
+
+
+@pytest.mark.parametrize("where", ["function", "prefixed", "combined", "server"])
+@pytest.mark.parametrize("declared", RETRIED)
+def test_a_wrapper_of_the_users_own_does_not_repeat_what_is_not_safe_to_repeat(declared: str, where: str) -> None:
+    runtime, runs = Runtime(), []
+    options = {"id": "pay", **RETRIED[declared]}
+    name = options.pop("id")
+
+    async def act() -> str:
+        runs.append(name)
+        raise RESET
+
+    if where == "server":
+        server: FastMCP[Any] = FastMCP("bank")
+        server.tool(act, name=name)
+        leaf: AbstractToolset[Any] = MCPToolset(server, id="bank")
+    else:
+        leaf = FunctionToolset([Tool(act, name=name)])
+    around: AbstractToolset[Any] = Retrying(leaf)
+    around = around.prefixed("my") if where == "prefixed" else around
+    tool = f"my_{name}" if where == "prefixed" else name
+    runtime.declare(tool, retry={"max_attempts": 1}, **options)
+    toolsets = [CombinedToolset([around])] if where == "combined" else [around]
+    (text,) = texts(talk(agent_with(runtime, toolsets=toolsets), tool))
+    assert len(runs) == (3 if declared in ("idempotent", "read") else 1)
+    assert "failed" in text
+
+
 @dataclass
 class Source(AbstractToolset[Any]):
     """A source without a name, or with one that it shares."""

@@ -26,6 +26,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
 from failsoft.adapters.pydantic_ai.graceful import CONTROL
+from failsoft.adapters.pydantic_ai.repeated import OnceToolset, has_own_wrapper
 from failsoft.core.model.durations import text
 from failsoft.core.model.options import RetryOptions
 from failsoft.core.model.outcome import Outcome
@@ -128,13 +129,15 @@ async def _end(error: Exception | None, _: dict[str, Any]) -> None:
 def guard_sources(toolset: AbstractToolset[AgentDepsT], runtime: Runtime) -> AbstractToolset[AgentDepsT]:
     """Guard every source inside a toolset."""
     names: Counter[str] = Counter()
+    repeats = has_own_wrapper(toolset)
 
     def guard(leaf: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
+        once = OnceToolset(leaf) if repeats else leaf
         if isinstance(leaf, FunctionToolset):
-            return leaf
+            return once
         name = leaf.id or type(leaf).__name__
         names[name] += 1
-        return SourceGuard(leaf, runtime, name if names[name] == 1 else f"{name}-{names[name]}")
+        return SourceGuard(once, runtime, name if names[name] == 1 else f"{name}-{names[name]}")
 
     def enter(around: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         if isinstance(around, CombinedToolset):
@@ -147,6 +150,6 @@ def guard_sources(toolset: AbstractToolset[AgentDepsT], runtime: Runtime) -> Abs
 
     leaves: list[AbstractToolset[AgentDepsT]] = []
     toolset.apply(leaves.append)
-    if all(isinstance(leaf, FunctionToolset) for leaf in leaves):
+    if not repeats and all(isinstance(leaf, FunctionToolset) for leaf in leaves):
         return toolset  # most agents have functions only: nothing to rebuild
     return enter(toolset)

@@ -28,11 +28,13 @@ from failsoft.adapters.pydantic_ai.graceful import (
 )
 from failsoft.adapters.pydantic_ai.hooks import choose_for_hooks, give_back, take_failures
 from failsoft.adapters.pydantic_ai.private import function_of, origin_of
+from failsoft.adapters.pydantic_ai.repeated import RUNS, may_be_repeated
 from failsoft.adapters.pydantic_ai.tool_context import ToolContext
 from failsoft.core.model.builtin_faults import bad_arguments
 from failsoft.core.model.effect import NothingDone
 from failsoft.core.model.outcome import Outcome
 from failsoft.errors import CallFailed
+from failsoft.integration.api import reset_variable
 from failsoft.integration.arguments import MisfitError
 from failsoft.integration.framework_tool import (
     BrokenOffError,
@@ -225,12 +227,15 @@ class GuardedToolset(WrapperToolset[AgentDepsT]):
         around: ToolContext,
         tool_args: dict[str, Any],
     ) -> Any:
+        token = RUNS.set(None if may_be_repeated(self.rules.runtime, name) else [])
         try:
             with around:
                 value = await self.wrapped.call_tool(name, tool_args, ctx, tool)
                 return await whole(value) if isinstance(value, STREAMS) else value
         except Exception as error:
             failure = translate_error(error)
+        finally:
+            reset_variable(RUNS, token)
         try:
             raise failure  # raised outside the except block, so that ``error`` does not become its __context__
         finally:
