@@ -16,8 +16,8 @@ post() { # PATH BODY
       --header 'Content-Type: application/json' --data-binary "$2" "$url$1"
 }
 
-quote() { # a JSON string out of standard input
-  printf '"%s"' "$(tr -d '\000-\010\013-\037' | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/	/ /g' | tr '\n' ' ' | cut -c1-4000)"
+quote() { # a JSON string out of standard input; other bytes than ASCII may be no valid text, above all after a cut
+  printf '"%s"' "$(LC_ALL=C tr -d '\000-\010\013-\037' | LC_ALL=C tr '\200-\377' '[?*]' | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/	/ /g' | tr '\n' ' ' | cut -c1-4000)"
 }
 
 

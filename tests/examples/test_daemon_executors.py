@@ -34,7 +34,9 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
+    )
 
 
 def test_the_executor_in_javascript_follows_the_decisions(environment: dict[str, str]) -> None:
@@ -79,3 +81,6 @@ def test_the_executor_in_shell_retries_a_read_and_no_write(environment: dict[str
     assert lost.returncode == 1
     assert Path(f"{counter}.2").read_text() == "y\n"
     assert environment["FAILSOFT_TOKEN"] not in result.stdout + lost.stdout + lost.stderr
+    binary = r"printf '\377\376 Connection reset by peer \303' >&2; exit 1"
+    told = run(["sh", str(HERE / "executor.sh"), "book_flight", "sh", "-c", binary], environment)
+    assert "escalate. Transient error" in told.stdout

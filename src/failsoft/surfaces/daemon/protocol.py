@@ -127,7 +127,7 @@ class LimitedProtocol(asyncio.Protocol):
             return False
         ((most, _),) = Counter(each._grant for each in idle).most_common(1)
         oldest = min((each for each in idle if each._grant == most), key=lambda each: each._due or 0.0)
-        self._server.connections.discard(oldest)  # type: ignore[arg-type]
+        self._server.connections.discard(oldest)
         oldest.transport.close()
         return True
 
