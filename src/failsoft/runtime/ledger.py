@@ -128,6 +128,7 @@ class Ledger:
         self._rt.log.record_event(events.EFFECT_VERIFIED, tool, entry.call_id, entry.turn_id, fields)
         answer = verified.answer
         if answer == "unknown":
+            self._rt.log.drain_if_due()
             return entry
         value = verified.value if verified.value_known else None
         kept = value if answer == "happened" and is_json(value) else None

@@ -249,6 +249,7 @@ def set_enabled(services: Services, tool: str | Callable[..., Any], disabled: st
         services.log.record_event(
             events.TOOL_DISABLED, found, None, None, {"message": f"Disabled {id}", "reason": disabled}
         )
+    services.log.drain_if_due()
 
 
 def reset_health(services: Services, id: str) -> None:

@@ -39,6 +39,7 @@ def end(turn: TurnState, command: TurnCommand) -> None:
         _cancel(turn, command.call)
     else:
         turn.emit(events.LATE_RESULT, command.call.tool, command.call.id, {"message": "Late result recorded"})
+        turn.services.log.drain_if_due()  # its call has ended, so no other event may follow
 
 
 def stopped(turn: TurnState, handle: Handle[Any], error: BaseException) -> Outcome[Any]:
