@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -144,7 +145,7 @@ def _name(function: Any) -> str:
 
 
 def _blocks(function: Any) -> bool:
-    return not asyncio.iscoroutinefunction(function)
+    return not inspect.iscoroutinefunction(function)
 
 
 ASYNC = [plain, langchain, openai_agents, pydantic_ai, pydantic_ai_ours]

@@ -8,6 +8,7 @@ import inspect
 import json
 import logging
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,12 +227,18 @@ async def await_the_method(_: Any, handle: Any) -> None:
     await handle.value
 
 
+NOT_AWAITABLE = (
+    "object method can't be used in 'await' expression"
+    if sys.version_info < (3, 14)
+    else "'method' object can't be awaited"
+)
+
 BODIES: list[tuple[Callable[[Any, Any], Any], str, str]] = [
     (lambda turn, handle: handle < 3, "'<' not supported between instances of 'Handle'", "await handle.value()"),
     (lambda turn, handle: "x" + handle, 'can only concatenate str (not "Handle")', "await handle.value()"),
     (lambda turn, handle: json.dumps([handle]), "Handle is not JSON serializable", "await handle.value()"),
     (lambda turn, handle: dict(**handle), "must be a mapping, not Handle", "await handle.value()"),
-    (await_the_method, "object method can't be used in 'await' expression", "`await handle.value()`, with brackets"),
+    (await_the_method, NOT_AWAITABLE, "`await handle.value()`, with brackets"),
     (lambda turn, handle: turn.results, "'Turn' object has no attribute 'results'", "write turn.report.results"),
     (lambda turn, handle: turn.message, "'Turn' object has no attribute 'message'", "write turn.report.message"),
     (lambda turn, handle: turn.call_sync("search"), "no attribute 'call_sync'", "write turn.call, and await the handle"),

@@ -73,3 +73,10 @@ def is_in_finaliser(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def is_lost_by_with(frame: FrameType | None) -> bool:
+    """True where Python 3.14 leaves what ``with`` has just entered (github.com/python/cpython/issues/148874)."""
+    if sys.version_info[:2] != (3, 14) or frame is None:
+        return False
+    return dis.opname[frame.f_code.co_code[frame.f_lasti - 2]] == "LOAD_SPECIAL"

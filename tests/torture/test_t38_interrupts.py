@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.fakes import DOWN, ONCE, Scripted
-from tests.torture.interrupting import At, is_in_finaliser
+from tests.torture.interrupting import At, is_in_finaliser, is_lost_by_with
 from tests.torture.scale import times
 from tests.torture.test_t24_fork_and_context import locks_of
 
@@ -188,8 +188,8 @@ def test_t38_an_interrupt_at_any_moment_leaves_no_lock_held(program: Program) ->
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal came
-        if is_in_finaliser(frame):
-            signal.setitimer(signal.ITIMER_REAL, 1e-5)
+        if is_in_finaliser(frame) or is_lost_by_with(frame) or (frame and frame.f_code is interrupt.__code__):
+            signal.setitimer(signal.ITIMER_REAL, 1e-4)
             return
         came += 1
         raise KeyboardInterrupt

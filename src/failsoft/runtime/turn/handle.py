@@ -31,7 +31,8 @@ _INSTEAD = (
 _MISUSE = lazy_pattern(r"\bHandle\b")  # in Python's texts, such as "object of type 'Handle' has no len()"
 # Types that a handle is compared with by mistake
 _VALUES = frozenset({str, bytes, int, float, bool, list, tuple, dict, set, frozenset})
-_AWAITED_METHOD = "object method can't be used in 'await' expression"
+# What Python says up to 3.13, and from 3.14 on
+_AWAITED_METHOD = ("object method can't be used in 'await' expression", "'method' object can't be awaited")
 _OF_OUTCOMES = frozenset({"value", "status", "fault", "unwrap", "attempts", "explanation", "decision"})
 SHOWN = "<Handle "  # the beginning of a handle's repr
 
@@ -262,8 +263,8 @@ def explain_missing(error: BaseException | None) -> None:
         error.args = (f"a handle has no {error.name!r}: {_INSTEAD}",)
     elif isinstance(error, TypeError) and len(error.args) == 1 and _MISUSE.search(str(error)):
         error.args = (f"{error.args[0]}: {_INSTEAD}",)
-    elif isinstance(error, TypeError) and error.args == (_AWAITED_METHOD,):
-        error.args = (f"{_AWAITED_METHOD}: the value of a call is `await handle.value()`, with brackets",)
+    elif isinstance(error, TypeError) and len(error.args) == 1 and error.args[0] in _AWAITED_METHOD:
+        error.args = (f"{error.args[0]}: the value of a call is `await handle.value()`, with brackets",)
 
 
 class TurnCallKeywords(TypedDict, total=False):
