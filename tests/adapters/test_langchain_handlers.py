@@ -88,6 +88,28 @@ def test_a_tool_nodes_own_handler_has_the_last_word(flag: Any, content: str, awa
     assert message.artifact["fault"]["code"] == "UNAVAILABLE"
 
 
+def only_keys(error: KeyError) -> str:
+    return f"handled {error.args[0]}"
+
+
+class Keys:
+    def say(self, error: KeyError) -> str:
+        return f"handled {error.args[0]}"
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+@pytest.mark.parametrize(
+    "flag", [only_keys, Keys().say, KeyError, (KeyError, IndexError)], ids=["function", "method", "class", "tuple"]
+)
+def test_a_tool_nodes_handler_does_not_speak_for_other_errors(flag: Any, awaits: bool) -> None:
+    """LangGraph itself passes them to it as soon as a tool is wrapped: a function for KeyError would get any error."""
+    for error, handled in ((KeyError("city"), True), (ConnectionError("503 Service Unavailable"), False)):
+        search = Search(error)
+        [message] = told(play(graph(Runtime(), {"handle_tool_errors": flag}, search.tool), awaits=awaits))
+        assert (message.status, message.content.startswith("search failed: ")) == ("error", not handled)
+        assert ("city" in message.content) is handled
+
+
 @pytest.mark.parametrize("awaits", [True, False])
 def test_a_tool_node_that_handles_no_errors_raises_the_tools_own(awaits: bool) -> None:
     search = Search(ConnectionError("503 Service Unavailable"))
@@ -348,6 +370,7 @@ def test_the_private_names_we_use_exist() -> None:
     assert callable(tool_node._default_handle_tool_errors)
     assert ToolNode([fine])._handle_tool_errors is tool_node._default_handle_tool_errors
     assert tool_node.TOOL_INVOCATION_ERROR_TEMPLATE.startswith(private.MISFIT)
+    assert tool_node._infer_handled_types(only_keys) == (KeyError,)
     found = []
 
     class Look(AgentMiddleware[Any, Any, Any]):
@@ -364,7 +387,7 @@ def test_the_private_names_we_use_exist() -> None:
 def test_without_the_private_names_calls_are_guarded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     middleware = "failsoft.adapters.langchain.middleware"
     monkeypatch.setattr(f"{middleware}.find_run", lambda _: None)
-    monkeypatch.setattr(f"{middleware}.has_handler", lambda _: False)
+    monkeypatch.setattr(f"{middleware}.has_handler", lambda *_: False)
     monkeypatch.setattr(f"{middleware}.is_inside_handler", lambda *_: False)
     rt = Runtime()
     search = Search(ValueError("no such city"))

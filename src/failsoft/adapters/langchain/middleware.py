@@ -160,7 +160,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
         if said is None:
             error = (errors and errors.pop()) or CallFailed(outcome)
             refused = outcome.fault is not None and outcome.fault.rule == BAD_ARGUMENTS  # the tool was not executed
-            if has_handler(runners.execute) or (not refused and self._raises(request, runners.execute, error)):
+            if has_handler(runners.execute, error) or (not refused and self._raises(request, runners.execute, error)):
                 note_raised(request, error)
                 raise error
         without_frames(outcome)

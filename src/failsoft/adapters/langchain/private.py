@@ -23,6 +23,7 @@ IN_A_GRAPH = "During task with name "  # LangGraph's note on every error that le
 _INVALID_RESUME = "_langgraph_invalid_resume"  # LangGraph's mark on a rejected resume value
 _UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # default of ToolNode(handle_tool_errors=)
 
+_infer_handled_types: Callable[[Any], Any] = getattr(tool_node, "_infer_handled_types", lambda _: (Exception,))
 _HANDLERS: tuple[type[Any], ...] = (
     *filter(None, [getattr(langchain_middleware, "ToolErrorMiddleware", None)]),  # newer versions
 )
@@ -60,12 +61,17 @@ def at_end_of(run: Any, do: Callable[[], None]) -> None:
         push(do)
 
 
-def has_handler(execute: Any) -> bool:
-    """True if the ToolNode that runs the tool was given ``handle_tool_errors``.
+def has_handler(execute: Any, error: Exception) -> bool:
+    """True if the ToolNode that runs the tool was given a ``handle_tool_errors`` for such errors, or ``False``.
 
     False if the node is not found; failsoft's explanation is then used.
     """
-    return getattr(_node_of(execute), "_handle_tool_errors", _UNSET) is not _UNSET
+    handler: Any = getattr(_node_of(execute), "_handle_tool_errors", _UNSET)
+    if handler is _UNSET:
+        return False
+    if callable(handler) and not isinstance(handler, type):
+        handler = _infer_handled_types(handler)
+    return isinstance(error, handler) if isinstance(handler, type | tuple) and handler else True
 
 
 def is_inside_handler(execute: Any, own: Any, tool: str, error: Exception) -> bool:
