@@ -81,7 +81,7 @@ MEANINGS = {
     "failed_count": "Calls that ran and returned none.",
     "refused_count": "Calls that were not run: circuit open, tool missing.",
     "held_count": "Calls that waited because the service had asked to be left alone.",
-    "cancelled_count": "Calls whose caller left, or whose turn ended.",
+    "cancelled_count": "Calls whose caller was cancelled, or whose turn ended.",
     "skipped_count": "Calls that were not run because a dependency failed, or the turn's time was up.",
     "orphaned_count": "Attempts that still ran after their deadline, or their caller's cancellation.",
     "loop_blocked_count": "How often an async tool kept the event loop past its own deadline.",

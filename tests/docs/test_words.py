@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 
 import pytest
 from click.testing import CliRunner
@@ -76,13 +77,21 @@ def test_names_are_split_into_words(name: str, expected: set[str]) -> None:
 
 PHRASES = re.compile(
     r"\b(st(?:ands?|ood) in for|in vain|whose move|taken for|brought (?:a|no) value|left behind|somebody|nobody"
-    r"|of its own choice|dearest|untold|too little to part|look(?:s|ed)? over|rehomed|of which (?:it is|nothing is known)|told apart|thereby|whereof|afresh|whatever becomes of|is no \w+Options)\b",
+    r"|of its own choice|dearest|untold|too little to part|look(?:s|ed)? over|rehomed|of which (?:it is|nothing is known)|told apart|thereby|whereof|afresh|whatever becomes of|(?:is|are) is|caller (?:has |had )?left|by whom|for whom|is no \w+Options)\b",
     re.IGNORECASE,
 )
 RIDDLE = re.compile(r"(What|Who|Whose|Where|Of|Whether)\b")
 
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "tests/corpus/README.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 BY_HAND = [page for page in PAGES if "<!-- Written by" not in page.read_text(encoding="utf-8")]
 
 
@@ -138,6 +147,15 @@ def test_docstrings_begin_with_an_imperative_or_a_noun() -> None:
     assert [(module, text.splitlines()[0]) for module, text in docstrings() if RIDDLE.match(text)] == []
 
 
+def test_comments_are_in_plain_english() -> None:
+    found = []
+    for module in sorted(SOURCE.rglob("*.py")):
+        with module.open(encoding="utf-8") as source:
+            comments = [token.string for token in generate_tokens(source.readline) if token.type == COMMENT]
+        found += [(named(module), phrase) for phrase in phrases(" ".join(comment.lstrip("# ") for comment in comments))]
+    assert found == []
+
+
 def test_docstrings_are_in_plain_english() -> None:
     assert [(module, found) for module, text in docstrings() if (found := phrases(prose(text)))] == []
 
@@ -150,6 +168,8 @@ def test_docstrings_are_in_plain_english() -> None:
         "a call that brought no value",
         "left behind",
         "told apart",
+        "a word that it never is is logged",
+        "the caller had left",
     ],
 )
 def test_phrases_are_found(text: str) -> None:

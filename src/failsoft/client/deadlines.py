@@ -1,11 +1,11 @@
-"""What one request to the daemon may take: time, and bytes of its answer.
+"""Limits of one request to the daemon: its time, and the size of its answer.
 
-httpx limits each read, so an answer that trickles in never times out; and it reads interim answers and headers without
-end. Parsing what a daemon floods a client with takes longer than reading it, and holds up every other thread.
+httpx limits the time of each read, so an answer that arrives in small pieces never times out. It sets no limit to interim
+answers and headers: a daemon could send them without end, and parsing them would hold up every other thread.
 
 Rules
 -----
-- A request has one deadline: for connecting, for what is sent, for what is read.
+- A request has one deadline for connecting, sending and reading together.
 - Everything before the body counts as the head: headers, and interim answers (1xx). It has at most ``LARGEST_HEAD`` bytes.
 - A request that takes more fails, and its connection is closed.
 
@@ -28,7 +28,7 @@ _PIECE: Final = 4_096  # bytes that are read at once while the head is read
 
 
 class Allowance:
-    """What is left for one request."""
+    """The remaining time and size of one request."""
 
     def __init__(self, deadline: float | None) -> None:
         self._deadline = deadline
@@ -94,7 +94,7 @@ class _Stream:
         return allowed.count(self._stream.read(allowed.readable(max_bytes), allowed.remaining(timeout)))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send everything. httpcore gives each piece that the daemon takes the whole time again."""
+        """Send everything within the request's time. httpcore would allow the full time again for each piece."""
         import httpcore
 
         allowed = _current.get()

@@ -1,4 +1,4 @@
-"""Helpers for a framework's own tools: declare them, hide them, and open the turn of an agent's run.
+"""Functions for a framework's own tools: declare them, hide them, and open the turn of an agent's run.
 
 The tools themselves are in ``runtime.tools.framework_tool``; the names of it that adapters use are exported from here.
 """
@@ -59,7 +59,7 @@ __all__ = [
 def asked_for(
     guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
 ) -> Iterator[AskedFor]:
-    """Tell a guarded function that a framework runs which call of the model it is.
+    """Say which of the model's calls a guarded function answers that a framework runs.
 
     The call then has that id and thread, and an undeclared tool counts as a write. ``turn`` finds the agent's
     run. Afterwards ``valueless`` has the outcome if the call has succeeded and its value is lost.

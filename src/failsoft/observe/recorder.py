@@ -188,7 +188,7 @@ class Recorder:
         """Drain if many records are pending. ``number`` is that of the current call; the next check comes when many may
         be pending.
 
-        Comparing numbers that are there anyway saves each call ``len``, which makes an integer.
+        Comparing call numbers, which exist anyway, saves each call a ``len``.
         """
         pending = len(self.pending)
         if pending > self.limit:

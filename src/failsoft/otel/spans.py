@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from failsoft.observe.instrument import CallInfo
     from failsoft.otel.pace import Tracer
 
-_NO_ERRORS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)  # the caller left
+_NO_ERRORS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)  # the caller was cancelled
 _CONTROL_FLOW = "ControlFlow"  # an exception that an agent framework uses for control flow
 
 
 def is_error(error: BaseException | None) -> bool:
-    """True for a failure; not for a caller that left, nor for a framework's control flow."""
+    """True for a failure. A cancelled caller and a framework's control flow are no failures."""
     return error is not None and not isinstance(error, _NO_ERRORS) and type(error).__name__ != _CONTROL_FLOW
 
 
@@ -164,7 +164,7 @@ class CallSpans:
         self._tracer.end([ended for ended in (each.take() for each in wanted) if ended is not None])
 
     def end(self, outcome: Outcome[Any] | None, error: BaseException | None, result: str | None) -> None:
-        """End all spans with the outcome of the call; without one, its caller left. Once only: the first end counts."""
+        """End all spans with the outcome of the call; None if its caller was cancelled. Only the first end counts."""
         at = time_ns()
         if self._is_over:
             self.end_attempts(only_ended=False)

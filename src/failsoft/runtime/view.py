@@ -108,7 +108,7 @@ class RuntimeView:
     def samples(self) -> list[Sample]:
         """All metrics of all tools with their labels, for an exporter: as the [series](metrics.md#series) of Prometheus.
 
-        The number of samples is bounded, whatever tools are called, and by whom.
+        The number of samples is bounded, however many names and callers there are.
         """
         if self._sample_reader is None:
             from failsoft.runtime.samples import SampleReader

@@ -98,7 +98,7 @@ class FailsafeStore:
         return self._read(lambda: self._store.find(kind, scope), [])
 
     def find_or_raise(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
-        """``find`` for people, for whom a failure must not look like an empty list. Raises ``TimeoutError``."""
+        """``find`` for people: a failure must not look like an empty list, so it raises ``TimeoutError``."""
         found: list[tuple[str, Any]] | None = self._read(lambda: self._store.find(kind, scope), None)
         if found is None:
             raise TimeoutError("the store failed")

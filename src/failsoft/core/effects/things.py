@@ -36,7 +36,7 @@ LOOKED_UP = split_words("""
     alias type
 """)
 
-# A name that ends in one of these, and has no verb, reads: nobody sends or changes "the weather". Words that are imperatives
+# A name that ends in one of these, and has no verb, reads: "the weather" cannot be sent or changed. Words that are imperatives
 # or orders too ("report", "schedule", "quote") are not here: "bug_report" may file one.
 INFORMATION = split_words("""
     weather humidity forecast prices balances rates history statistics stats info information metadata overview

@@ -304,7 +304,7 @@ STATES = _words("status progress policy policies history score")
 # Words that end a name without saying anything: "send_email_tool", "search_api_v2".
 ENDINGS = _words("tool tools api function fn endpoint v beta")
 
-# Verbs that are nouns before a word of ASPECTS: "order_status". Nobody orders a status, but one may post it.
+# Verbs that are nouns before a word of ASPECTS: "order_status". A status cannot be ordered, but it can be posted.
 ASKED_ABOUT = _words("""
     order invoice transfer trade issue commit bid stake group queue index fund book purchase login refund deposit claim
     credit checkout exchange ticket payment process deploy trip place light lock build page block call

@@ -55,5 +55,5 @@ class Decision(NamedTuple):
 
 
 def show_decision(decision: Decision) -> Decision:
-    """Return a decision as users get it: a comparison of its strategy with a word that it never is is logged."""
+    """Return a decision as users get it. Comparing its strategy with a word that is no strategy is logged."""
     return decision._replace(strategy=_STRATEGIES.get(decision.strategy, decision.strategy))

@@ -216,7 +216,7 @@ class Fault(NamedTuple):
 
 
 def show_fault(fault: Fault) -> Fault:
-    """Return a fault as users get it: a comparison of its texts with a word that they never are is logged."""
+    """Return a fault as users get it. Comparing one of its texts with a word that it never has is logged."""
     code, classification, category, effect, *others = fault
     return Fault._make(
         (

@@ -26,7 +26,7 @@ else:
             return made.replace(parameters=[p for p in made.parameters.values() if p.name != "_cls"])
 
     class _Tuple(tuple):
-        """What all named tuples have: the methods of ``collections.namedtuple``."""
+        """The base of all named tuples, with the methods of ``collections.namedtuple``."""
 
         __slots__ = ()
         _fields = ()

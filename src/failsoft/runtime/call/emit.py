@@ -115,7 +115,7 @@ def emit_cancelled(log: CallEvents, books: CallBooks, call: Call, error: BaseExc
 
 
 def _end_write(books: CallBooks, call: Call, *, unknown: bool) -> None:
-    """End the record of a write whose caller has left; ``unknown``: its tool may have acted."""
+    """End the record of a write whose caller was cancelled; ``unknown``: its tool may have acted."""
     if call.write_record is None or books.ledger is None:
         if unknown and not call.has_case:
             books.cases.end_unknown_soon(call, cancelled(started=True))

@@ -64,7 +64,7 @@ def answer_in_place(rt: InPlaceServices, call: Call, step: Step) -> Any:
 
 
 def interrupt(rt: InPlaceServices, call: Call, steps: CallSteps) -> None:
-    """End a pipeline whose caller has left, and perform its last steps."""
+    """End a pipeline whose caller was cancelled, and perform its last steps."""
     try:
         step = steps.throw(Interrupted())
         while True:

@@ -176,7 +176,7 @@ class Runner(CallRunner, Protocol):
 
 
 class PipelineRunner(Protocol):
-    """The settings of the pipeline, and the end of a call whose caller has left."""
+    """The settings of the pipeline, and the end of a call whose caller was cancelled."""
 
     @property
     def pipeline_options(self) -> PipelineOptions: ...

@@ -396,7 +396,7 @@ class Recovery(Verification):
             raise
 
     def can_be_replaced(self, fault: Fault) -> Generator[Step, Any, bool]:
-        """True if a fallback would replace the called tool, were it refused with this fault."""
+        """True if a fallback would replace the called tool after a refusal with this fault."""
         fault, standing, retry = yield from self._plan(fault, None)
         self._fallbacks = yield from self._find_fallbacks(fault, [])
         return decide(self._make_report(fault, standing, retry)).strategy == "alternative_tool"

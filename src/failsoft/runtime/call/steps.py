@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(BaseException):
-    """Thrown into the pipeline at a step that takes time: the caller has left, or the interpreter wants to end.
+    """Thrown into the pipeline at a step that takes time: the caller was cancelled, or the interpreter wants to end.
 
     The pipeline may yield steps that take no time, and raises it again. The driver does not throw the caller's
     exception, because a generator that delegates to another must not yield after ``GeneratorExit``.
@@ -269,7 +269,7 @@ class Switched(NamedTuple):
 class Report(NamedTuple):
     """Hand a ticket back to the breaker with the verdict on the attempt.
 
-    ``effect`` is that of an attempt whose caller left.
+    ``effect`` is that of an attempt whose caller was cancelled.
     """
 
     candidate: Candidate

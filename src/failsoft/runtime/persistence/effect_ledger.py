@@ -199,7 +199,7 @@ class EffectLedger:
         submit_blocking(lambda wake: self._submit_end(call, fault, wake, runs_on), PATIENCE)
 
     def end_unknown_soon(self, call: Write, fault: Fault) -> None:
-        """Note that a call has ended with an unknown effect; its caller has left and does not wait."""
+        """Note that a call has ended with an unknown effect; its caller was cancelled and does not wait."""
         self._submit_end(call, fault, note_outside(), runs_on=True)
 
     def _submit_end(self, call: Write, fault: Fault, wake: Callable[[], None], runs_on: bool) -> Change:

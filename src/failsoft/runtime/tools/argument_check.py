@@ -53,7 +53,7 @@ def compile_check(fn: Callable[..., Any], signature: inspect.Signature | None) -
 
 
 def doubt_arguments(tool_id: str, given: Mapping[str, Any], signature: inspect.Signature | None) -> None:
-    """Log arguments that are no values yet and that no annotation refuses, and texts that show an ``Outcome``."""
+    """Log arguments that must be awaited first, unless an annotation refuses them, and texts that show an ``Outcome``."""
     for name, parameter in {} if signature is None else signature.parameters.items():
         value = given.get(name)
         if isinstance(value, _UNFINISHED) and parameter.annotation is parameter.empty:

@@ -289,7 +289,7 @@ class ErrorDesk:
         tool = self._book.tool(tenant, said.tool)
         last = said.via or said.tool
         tried = None if call is None else call.tried.get(last)
-        via = self._book.reach(tenant, said.tool, last, _way_to(call, last))
+        via = self._book.reach(tenant, said.tool, last, _fallback_for(call, last))
         call_id, turn_id = _ids(said, tenant)
         worked, now = said.status == "succeeded", self._rt.time.now()
         for id, each in () if call is None else call.tried.items():
@@ -319,7 +319,7 @@ class ErrorDesk:
         return {"circuit": via.circuit()}
 
 
-def _way_to(call: ReportedCall | None, tool: str) -> Fallback | None:
+def _fallback_for(call: ReportedCall | None, tool: str) -> Fallback | None:
     """Return the fallback that a tool was for a call; None if it was the tool that was called."""
     if call is None:
         return None

@@ -22,7 +22,7 @@ KEPT_SECONDS: Final = 86_400.0
 
 
 class Ledger(Protocol):
-    """Where the cases of calls are found."""
+    """The places where the cases of calls are found."""
 
     def get(self, id: str, *, tenant: str | None = None) -> Any:
         """Return the entry of a call; raise ``LedgerError`` if there is none."""
