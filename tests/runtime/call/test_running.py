@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -179,3 +180,21 @@ def test_an_interrupt_that_loses_the_timer_keeps_no_later_call_from_being_report
             sys.settrace(None)
         assert rt.call_sync("slow", {"seconds": 5.0}).value == "done"
         assert [event.call_id for event in events_of(rt)] == ["slow-2"]
+
+
+def test_looking_at_young_calls_leaves_no_frame_objects_behind() -> None:
+    async def main(rt: Runtime, guarded: Any) -> None:
+        calls = [asyncio.create_task(guarded(0.5)) for _ in range(50)]
+        await asyncio.sleep(0.1)
+        (deadlines,) = rt._engine.places.loops()
+        assert isinstance(deadlines.watch, Watch)
+        deadlines.watch.timer = None
+        deadlines.watch._look()
+        kept = gc.get_referents(*deadlines.queue(30.0).live)
+        assert len(kept) >= 50
+        assert FrameType not in {*map(type, kept)}
+        await asyncio.gather(*calls)
+
+    with virtual_time():
+        rt = Runtime(memory="off")
+        asyncio.run(main(rt, rt.tool(slow, timeout="30s", read_only=True)))

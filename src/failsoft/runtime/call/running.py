@@ -10,7 +10,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import math
+from collections.abc import Callable, Hashable, Iterator
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,7 +70,7 @@ def list_running(rt: RunningServices) -> list[RunningCall]:
             found.tool.id, found.call_id, found.turn_id, found.thread, iso(wall - (now - found.started)),
             round(max(0.0, now - found.started), 3), found.attempt, found.waits_for, "" if found.activity is None else found.activity.shown(),
         )
-        for found in sorted(_find(rt), key=lambda found: found.started)
+        for found in sorted((make(*of) for _, make, of in _find(rt)), key=lambda found: found.started)
     ]  # fmt: skip
 
 
@@ -77,28 +78,31 @@ def _name(tool: Any, call_id: str | int) -> str:
     return f"{tool.id}-{call_id}" if isinstance(call_id, int) else call_id
 
 
-def _find(rt: RunningServices) -> Iterator[_Found]:
-    """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path."""
+def _find(rt: RunningServices) -> Iterator[tuple[float, Callable[..., _Found], tuple[Any, ...]]]:
+    """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path.
+
+    For each call: its start, and the function and arguments that describe it. There may be many, of which few matter.
+    """
     calls = dict(rt.in_flight.calls)
     for call in calls:
-        yield _of_call(call)
+        yield call.started, _of_call, (call,)
     retrying = dict(rt.in_flight.retrying)
     for deadlines in rt.loops():
         for started, _, who in deadlines.suspended():
             if isinstance(who, tuple):
                 if (found := retrying.pop(who, None)) is not None:
-                    yield _of_retry(who, *found, waits_for="tool")
+                    yield found[1], _of_retry, (who, *found, "tool")
             elif isinstance(who, list):
-                yield _of_light(who, started)
+                yield started, _of_light, (who, started)
             elif not isinstance(who, Call):
-                yield _of_handle(who)
+                yield who.started, _of_handle, (who,)
             elif who not in calls:
-                yield _of_call(who)
+                yield who.started, _of_call, (who,)
     for key, found in retrying.items():
-        yield _of_retry(key, *found, waits_for="next attempt")
+        yield found[1], _of_retry, (key, *found, "next attempt")
 
 
-def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int, *, waits_for: WaitsFor) -> _Found:
+def _of_retry(key: tuple[str, str | int], tool: Any, began: float, attempt: int, waits_for: WaitsFor) -> _Found:
     name = _name(tool, key[1])
     return _Found((tool.id, name), tool, name, None, None, began, attempt, waits_for)
 
@@ -156,15 +160,18 @@ class Watch:
     def _look(self) -> None:
         self.timer = None
         rt, now = self._rt, self._rt.time.now()
-        found = list(_find(rt))
-        old = [call for call in found if now - call.started >= _ALMOST]
+        old, first = [], math.inf  # the earliest start of the others
+        for started, make, of in _find(rt):
+            if now - started >= _ALMOST:
+                old.append(make(*of))
+            elif started < first:
+                first = started
         for call in old:
             if call.key not in self._reported:
                 report(rt, call, now)
         self._reported = {call.key for call in old}
-        young = [call.started for call in found if now - call.started < _ALMOST]
-        if young:
-            self.arm(min(young) + LONG - now)
+        if first < math.inf:
+            self.arm(first + LONG - now)
         else:
             self._deadlines.unwatched()
 
