@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException, tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tool_node
+from pydantic import BaseModel
 from tests.adapters.test_langchain import agent, model, told
 
 from failsoft import CallFailed, Runtime
@@ -49,13 +50,13 @@ def play(run: Any, *, awaits: bool, config: Any = None) -> Any:
     return asyncio.run(run.ainvoke(ASKS, config)) if awaits else run.invoke(ASKS, config)
 
 
-def graph(rt: Runtime | None, node: dict[str, Any], *tools: Any) -> Any:
+def graph(rt: Runtime | None, node: dict[str, Any], *tools: Any, args: Any = None) -> Any:
     """A graph of one's own with a bare ToolNode."""
     guards = {}
     if rt is not None:
         middleware = FailsoftMiddleware(rt)
         guards = {"wrap_tool_call": middleware.wrap_tool_call, "awrap_tool_call": middleware.awrap_tool_call}
-    plays = model([("search", {})])
+    plays = model([("search", args or {})])
     made = StateGraph(MessagesState)
     made.add_node("model", lambda state: {"messages": [plays.invoke(state["messages"])]})
     made.add_node("tools", ToolNode(tools, **guards, **node))
@@ -108,6 +109,34 @@ def test_a_tool_nodes_handler_does_not_speak_for_other_errors(flag: Any, awaits:
         [message] = told(play(graph(Runtime(), {"handle_tool_errors": flag}, search.tool), awaits=awaits))
         assert (message.status, message.content.startswith("search failed: ")) == ("error", not handled)
         assert ("city" in message.content) is handled
+
+
+class Place(BaseModel):
+    city: str
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+@pytest.mark.parametrize("flag", [KeyError, False], ids=["other errors", "none"])
+@pytest.mark.parametrize("inside", [False, True], ids=["of the call", "inside the tool"])
+def test_bad_arguments_that_no_handler_takes_are_told_from_a_bug(flag: Any, inside: bool, awaits: bool) -> None:
+    """LangGraph raises the same error for both, and it is no answer that could be read."""
+
+    def search(city: str) -> str:
+        """Search."""
+        return Place.model_validate({"town": city}).city
+
+    rt = Runtime()
+    tools = [StructuredTool.from_function(search)]
+    run = graph(rt, {"handle_tool_errors": flag}, *tools, args={"city": "Rome"} if inside else {"town": "Rome"})
+    if flag is False:
+        with pytest.raises(tool_node.ToolInvocationError):
+            play(run, awaits=awaits)
+    else:
+        [message] = told(play(run, awaits=awaits))
+        fault = message.artifact["fault"]
+        assert (fault["category"], fault["effect"]) == (
+            ("internal_contract_bug", "unknown") if inside else ("tool_validation", "none")
+        )
 
 
 @pytest.mark.parametrize("awaits", [True, False])

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from failsoft.adapters.langchain.messages import answers
-from failsoft.adapters.langchain.private import IN_A_GRAPH, MISFIT, is_control
+from failsoft.adapters.langchain.private import IN_A_GRAPH, INVOCATION, MISFIT, is_control
 from failsoft.adapters.langchain.watching import WATCH, Copies, Watch, runs_as_usual, watch_over
 from failsoft.core.model import builtin_faults
 from failsoft.core.model.fault import Fault
@@ -75,7 +75,7 @@ async def attempt(runners: Runners, tool: BaseTool, arguments: dict[str, Any]) -
     try:
         return watch.judge(_judge(watch, tool, arguments, await runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _translate_error(watch, error)  # noqa: B904 - _translate_error sets the cause
+        raise _translate_error(watch, tool, arguments, error)  # noqa: B904 - _translate_error sets the cause
     finally:
         reset_variable(WATCH, token)
 
@@ -87,16 +87,19 @@ def attempt_blocking(runners: Runners, tool: BaseTool, arguments: dict[str, Any]
     try:
         return watch.judge(_judge(watch, tool, arguments, runners.execute(runners.ask(tool, arguments))))
     except Exception as error:
-        raise _translate_error(watch, error)  # noqa: B904 - _translate_error sets the cause
+        raise _translate_error(watch, tool, arguments, error)  # noqa: B904 - _translate_error sets the cause
 
 
-def _translate_error(watch: Watch, error: Exception) -> BaseException:
+def _translate_error(watch: Watch, tool: BaseTool, arguments: dict[str, Any], error: Exception) -> BaseException:
     """Translate an error: control flow, an inner agent that broke off, or the error itself."""
     if isinstance(error, _READ):
         return error
     watch.raised = error
-    if is_control(error):
-        meant: BaseException = ControlFlow(error)
+    if isinstance(error, INVOCATION):
+        meant: BaseException = _read(tool, arguments, str(error))
+        meant.__cause__ = error
+    elif is_control(error):
+        meant = ControlFlow(error)
         meant.__cause__ = None
     elif any(note.startswith(IN_A_GRAPH) for note in getattr(error, "__notes__", ())):
         meant = BrokenOffError(str(error))

@@ -23,6 +23,9 @@ IN_A_GRAPH = "During task with name "  # LangGraph's note on every error that le
 _INVALID_RESUME = "_langgraph_invalid_resume"  # LangGraph's mark on a rejected resume value
 _UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # default of ToolNode(handle_tool_errors=)
 
+# ToolNode's error for every pydantic error of a tool, where no handler makes a message of it
+INVOCATION: Any = getattr(tool_node, "ToolInvocationError", ())
+
 _infer_handled_types: Callable[[Any], Any] = getattr(tool_node, "_infer_handled_types", lambda _: (Exception,))
 _HANDLERS: tuple[type[Any], ...] = (
     *filter(None, [getattr(langchain_middleware, "ToolErrorMiddleware", None)]),  # newer versions
