@@ -81,13 +81,13 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "no such tool",
-        "capa exte func plug skil tool",
+        "acti capa exte func hand plug skil tool",
         r"(?:unknown|missing|unregistered|no such|nonexistent|non-existent) (?:tool|extension|plugin|capability|skill)\b"
         r"|\b(?:tool|extension|plugin|capability|skill)(?: id)?[:\s'`]{0,4}(?:[\w.-]+[\s'`]{1,4}){0,3}"
         r"(?:not (?:be )?(?:found|installed|registered|available|enabled)|(?:does not|doesn't) exist|is (?:missing|unavailable)|(?:is|was|has been) (?:currently )?disabled)"
         r"|\b(?:tool|extension|plugin|capability|skill) ?(?:id (?:is |was )?(?:missing|not (?:provided|specified|given|supplied)|required)|disabled)\b"
         r"|(?:missing|no) (?:required |valid )?(?:tool|extension|plugin) ?id\b"
-        r"|no (?:tool|extension|plugin|function) (?:named|called|with|registered|found)"
+        r"|no (?:tool|extension|plugin|function|action|skill|capability) (?:named|called|with|registered|found)|no handler (?:is |was )?(?:registered |found |defined )?for (?:the )?(?:tool|action|function)\b"
         r"|not a (?:valid|known|registered|recogni[sz]ed) (?:tool|function)\b|(?:unknown|no such) function(?! name)\b(?!:)|(?:tool|function)\W{1,3}(?:\S+ ){1,6}?(?:which )?(?:was |is )?not (?:found )?in (?:the )?(?:\w+[ .])?(?:tools|functions|registry)\b",
         "no_such_tool",
         firm=True,
@@ -96,7 +96,7 @@ PHRASES: tuple[Phrase, ...] = (
         "no such program",
         "clas depe exec find foun inst modu reco spaw such",
         r"command (?:was |is )?not found|(?:ba|z|da|k)?sh: (?:(?:line )?\d+: )?\S{1,60}: not found|not recogni[sz]ed as (?:an internal|the name)|executable (?:file )?(?:\S+ )?(?:not found|needs to be|(?:does not|doesn't) exist)"
-        r"|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
+        r"|(?:is|was) not found on (?:this|your|the) (?:system|machine|computer)\b|not found in \$?path|no such (?:command|executable|program)|(?:program|binary) (?:\S+ )?not found"
         r"|no module named|cannot find (?:module|package)|(?:module|class) not found|spawn\b.{0,60}no such file|no class def found|missing dependenc|dependency error(?!.{0,40}(?:unavailable|time(?:d )?out))"
         r"|(?:is not|isn't|not|must be|needs to be|to be) installed\b|exec format error",
         "no_such_tool",
@@ -253,6 +253,13 @@ PHRASES: tuple[Phrase, ...] = (
         "rate limit or quota",
         "rate",
         r"rate[ -]?limits? (?:exceeded )?or (?:a |the )?quota\b",
+        "per_minute",
+        firm=True,
+    ),
+    Phrase(
+        "quota for this minute",
+        "quot",
+        r"quota (?:for|in|of) (?:this|the current) (?:second|minute)\b",
         "per_minute",
         firm=True,
     ),
@@ -767,6 +774,97 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     # --- plain sentences, without a word that only errors use ---
     Phrase(
+        "out of time",
+        "time wait",
+        r"(?:exceeded|over|used up) (?:the |its |a )?(?:\w+ )?time (?:budget|limit|allowance)\b|waited (?:for )?(?:more than |over )?\d{1,6} ?(?:s|ms|sec|seconds?|minutes?)\b",
+        "timeout",
+        guess=True,
+    ),
+    Phrase(
+        "it crashed",
+        "cras died exit quit vani went",
+        r"(?:app|browser|container|instance|kernel|page|process|renderer|runtime|sandbox|server|session|tab|worker) (?:has |had )?(?:\w+ )?(?:crashed|exited|died|quit|went away|vanished)\b",
+        "disconnected",
+        guess=True,
+    ),
+    Phrase(
+        "not let in",
+        "admi allo auth crea memb mode orga owne perm",
+        r"(?:does not|doesn't|do not|don't) (?:permit|allow)\b(?! (?:more than|that many))|only (?:the |an? |its )?(?:\w+ )?(?:owners?|admins?|administrators?|members?|moderators?|creator|author|organi[sz]er)(?: \w+){0,4}? (?:can|may) \w+",
+        "forbidden",
+        guess=True,
+    ),
+    Phrase(
+        "limit of the account",
+        "add limi",
+        r"(?:has|have) (?:reached|hit) (?:its|your|their) (?!(?:\w+ )?(?:rate|request|connection)s?\b)(?:\w+ ){1,3}limit\b|add (?:an? )?(?:valid )?(?:payment method|credit card|billing)\b",
+        "quota",
+        guess=True,
+    ),
+    Phrase(
+        "expired certificate",
+        "expi",
+        r"certificate\b[^.;]{0,60} (?:has |is |was )?expired\b",
+        "certificate",
+        guess=True,
+    ),
+    Phrase(
+        "none configured",
+        "conf defi",
+        r"no (?:\w+ ){1,4}(?:is |was )?(?:configured|defined)\b",
+        "misconfigured",
+        guess=True,
+    ),
+    Phrase(
+        "nothing matched",
+        "matc",
+        r"(?:nothing|zero|none|(?<!\d)0 \w+) (?:was |were )?matched\b",
+        "not_found",
+        guess=True,
+    ),
+    Phrase(
+        "one of the two",
+        "both one",
+        r"both [^.;]{1,60} (?:given|set|specified|passed|provided)\b|only one (?:of \w+ )?(?:is|may be|can be) (?:allowed|given|set|used)\b",
+        "invalid",
+        guess=True,
+    ),
+    Phrase(
+        "made before",
+        "befo earl",
+        r"(?:has|have) (?:already )?been (?:created|added|imported|registered|submitted|used) (?:before|earlier)\b",
+        "exists",
+        guess=True,
+    ),
+    Phrase(
+        "first the other",
+        "befo depe stil",
+        r"before (?:you )?(?!(?:retry|try|re-)\w*)\w+ing (?:it|them|this|that)\b|\bdepends on\b|\bstill (?:open|in use|attached|pending|referenced|linked|has|have|contains)\b",
+        "precondition",
+        guess=True,
+    ),
+    Phrase(
+        "for some only",
+        "inte mean open rese vali",
+        r"(?:valid|meant|intended|open|reserved) for [^.;]{1,40} only\b|only (?:valid|meant|intended|open) for\b",
+        "precondition",
+        guess=True,
+    ),
+    Phrase(
+        "confirm it first",
+        "conf veri",
+        r"(?:email|address|phone|number|account|identity)(?: \w+)? not (?:yet )?(?:verified|confirmed)\b|confirm your\b|verify your\b",
+        "precondition",
+        guess=True,
+    ),
+    Phrase(
+        "patch that does not fit",
+        "appl fail",
+        r"(?:does not|doesn't|did not|didn't) apply\b|hunk \d+ failed",
+        "invalid",
+        guess=True,
+    ),
+    Phrase(
         "gave up waiting",
         "afte gave give givi took wait",
         r"took (?:longer than|too long|more than \d)|(?:gave|given|giving) up (?:on it|waiting|after \d{1,6} ?(?:s|ms|sec|min))",
@@ -789,9 +887,16 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "changed by others",
-        "alte chan edit mean modi over relo save sinc upda vers",
+        "alte chan edit mean modi newe over relo save sinc upda",
         r"(?<!being )(?:changed|modified|edited|updated|altered|overwritten) (?:\w+ )?(?:by (?:somebody|someone|another|anybody|a different|other)|since (?:you|it|the|your|they)\b|in the meantime|meanwhile)|(?:somebody|someone|another user) (?:else )?has (?:changed|modified|edited|updated|saved)\b|newer version (?:\w+ ){0,3}(?:exists|is|was|has)\b|reload (?:it |the page |first |and )",
         "stale",
+        guess=True,
+    ),
+    Phrase(
+        "taken back",
+        "acce auth cons gran revo",
+        r"(?:grant|consent|authori[sz]ation|access) (?:was|is|has been) (?:revoked|withdrawn)\b",
+        "unauthenticated",
         guess=True,
     ),
     Phrase(
@@ -838,7 +943,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "fewer than that",
-        "avai cont end exis last long only ther",
+        "avai beyo cont exis long only past ther",
         r"(?:there (?:are|is)|has|have|contains?|had) only \d|only has \d|only \d{1,9} (?:\w+ )?(?:pages?|rows?|lines?|items?|columns?|elements?|entries|tabs?|frames?|slides?|sheets?) (?:exist|are (?:there|available)|long)|(?:past|beyond) the (?:end|last)\b",
         "out_of_range",
         guess=True,
@@ -887,7 +992,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "wait a little",
-        "afte agai avai back coup few hold hour minu mome next onli seco time wait",
+        "afte few hold hour minu mome seco time wait",
         r"(?:be|is|are) (?:back|up|online|available)(?: up| again| online)* (?:within|after) (?:an? |the )?(?:next )?(?:few )?\w+ (?:\w+ )?(?:minutes?|moments?|hours?|seconds?)\b|give (?:it|us|me) (?:an? )?(?:few |couple of )?(?:minutes?|moments?|seconds?|more time)\b|hold on\b|(?:please )?wait (?:until|for (?:it|them|that|the (?:other|previous|running)))\b",
         "unavailable",
         guess=True,
@@ -922,7 +1027,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "for those who may",
-        "ask bots cont feat gues let mean not welc",
+        "ask bots cont feat for gues let mean welc",
         r"(?:ask|contact) (?:the|an?|your) (?:\w+ )?(?:owner|admin|administrator|organi[sz]er|manager|moderator)\b|(?:not|n't) let (?:you|users|me|us|them|it)\b|(?:paid|premium|pro|enterprise|business)(?:-only)? feature\b|(?:not|n't) welcome\b|not (?:meant )?for (?:you|guests|bots)\b",
         "forbidden",
         guess=True,
@@ -958,7 +1063,7 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "none of that name",
         "addr call emai hand key name nobo none numb one see titl with",
-        r"(?:nobody|no one|none) (?:\w+ )?(?:with|called|named|has|by|is called)\b|no (?:(?!reason|cause|details?|message|explanation|problem|issue|error|response|reply|answer|connection)\w+ ){1,2}(?:with (?:the |that |this |an? )?(?:_?id|name|number|address|email|key|title|handle)|called|named)\b|(?:can't|cannot|can not|couldn't|could not) see (?:any|an?|the|that)\b",
+        r"(?:nobody|no one|none) (?:\w+ )?(?:with|called|named|has|by|is called)\b|no (?:(?!reason|cause|details?|message|explanation|problem|issue|error|response|reply|answer|connection)\w+ ){1,2}(?:with (?:the |that |this |an? )? ?(?:id|name|number|address|email|key|title|handle)|called|named)\b|(?:can't|cannot|can not|couldn't|could not) see (?:any|an?|the|that)\b",
         "not_found",
         guess=True,
     ),
@@ -992,8 +1097,8 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "closed for that",
-        "alre arch book canc clos curr ende fill full lock now only over pass sold take",
-        r"(?:shops?|stores?|markets?|accounts?|issues?|tickets?|orders?|periods?|events?|registrations?|polls?|auctions?|bookings?|sales?|offers?|positions?|cases?|projects?|restaurants?|offices?|seats?|tables?|rooms?|invoices?|threads?|topics?|pull requests?|merge requests?|courses?|applications?|deadlines?)\b(?: (?!connection|stream|socket)\w+){0,6}? (?:is|are|was|were|has been|have been|has|have) (?:already |now |currently )?(?:closed|over|locked|full|ended|cancell?ed|taken|booked|sold|passed|filled|archived)\b|market (?:is )?closed\b|only \w+ (?:of (?:the|an?) \w+ )?(?:can|may) \w+ (?:this|it|them)\b",
+        "alre arch book canc clos curr ende fill full halt lock now only over pass sold take",
+        r"(?:shops?|stores?|markets?|accounts?|issues?|tickets?|orders?|periods?|events?|registrations?|polls?|auctions?|bookings?|sales?|offers?|positions?|cases?|projects?|restaurants?|offices?|seats?|tables?|rooms?|invoices?|threads?|topics?|pull requests?|merge requests?|courses?|applications?|deadlines?|trading)\b(?: (?!connection|stream|socket)\w+){0,6}? (?:is|are|was|were|has been|have been|has|have) (?:already |now |currently )?(?:closed|over|locked|full|ended|cancell?ed|taken|booked|sold|passed|filled|archived|halted)\b|market (?:is )?closed\b|only \w+ (?:of (?:the|an?) \w+ )?(?:can|may) \w+ (?:this|it|them)\b",
         "precondition",
         guess=True,
     ),
