@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from failsoft import ManifestError, Override, Runtime
 from failsoft.observe.sinks.log import flush as flush_log
 from failsoft.surfaces.cli import cli
+from failsoft.testing import FaultPlan
 
 
 def get_it(city: str = "x") -> str:
@@ -182,3 +183,22 @@ def test_a_tool_whose_response_is_looked_at(caplog: pytest.LogCaptureFixture) ->
     assert rt.call_sync("get_page", {"status_code": 404}).status == "succeeded"
     flush_log(5)
     assert "counts as a success" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "right"), [("type", "event.event_type"), ("data", "event.fields"), ("tool", "event.tool_id")]
+)
+def test_fields_of_an_event(name: str, right: str) -> None:
+    rt = Runtime()
+    rt.add(get_it, read_only=True)
+    seen: list[object] = []
+    rt.subscribe(seen.append, inline=True)
+    rt.call_sync("get_it")
+    with pytest.raises(AttributeError) as error:
+        getattr(seen[0], name)
+    assert right in str(error.value)
+
+
+def test_a_step_that_never_happens() -> None:
+    with pytest.raises(ValueError, match=r"'503\*0' never happens"):
+        FaultPlan("503*0, ok")

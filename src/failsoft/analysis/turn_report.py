@@ -191,6 +191,7 @@ point_elsewhere(
     {
         "ok success succeeded": "not report.failures",
         "errors": "report.failures",
+        "calls tools": "report.outcomes",
         "status": "report.outcomes[id].status",
         "text": "report.message",
         "values": "report.results",

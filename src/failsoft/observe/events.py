@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from failsoft.core.model.compared import Shown
+from failsoft.core.model.elsewhere import point_elsewhere
 from failsoft.core.resilience.recovery_memory import Evidence
 from failsoft.core.startup.named_tuple import NamedTuple
 from failsoft.observe.success_runs import iso
@@ -100,6 +101,17 @@ class Event(NamedTuple):
         if isinstance(evidence, Evidence):
             record["evidence"] = evidence.to_dict()
         return record
+
+
+point_elsewhere(
+    Event,
+    {
+        "type kind name event": "event.event_type",
+        "data payload attributes": "event.fields, or event.to_dict() for all of it",
+        "tool": "event.tool_id",
+        "time at": "event.timestamp",
+    },
+)
 
 
 class ShownEventType(Shown):

@@ -247,7 +247,10 @@ def _read_word(text: str) -> list[Step]:
     step = None if match is None else _find(match["word"], match["argument"])
     if match is None or step is None:
         raise ValueError(f"{text.strip()!r} is not a step: write one of {_KNOWN}, or an HTTP status from 400 to 599")
-    return [step] * int(match["times"] or 1)
+    times = int(match["times"] or 1)
+    if not times:
+        raise ValueError(f"{text.strip()!r} never happens: write a number of 1 or more, or leave the step out")
+    return [step] * times
 
 
 def _find(word: str, argument: str | None) -> Step | None:
