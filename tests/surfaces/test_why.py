@@ -204,3 +204,19 @@ def test_a_result_is_never_cut(width: int, tmp_path: Path, monkeypatch: pytest.M
     listed = invoke("trace", "list", "--store", address).stdout.splitlines()
     assert "status" in listed[0]
     assert all(len(line) <= width for line in listed)
+
+
+@pytest.mark.parametrize("id", ["call_0a8f7c6e5d4b3a2918f7e6d5c4b3a291", "table"])
+def test_the_cause_of_a_skipped_call_is_readable(id: str, tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/kept.db"
+
+    async def play() -> None:
+        async with Runtime(store=address) as rt:
+            rt.add(Scripted(ValueError("no")), id="book_table", label="the table booking", read_only=True)
+            rt.add(Scripted("x"), id="confirm", read_only=True)
+            async with rt.turn() as turn:
+                turn.call("confirm", {"table": turn.call("book_table", id=id)})
+
+    asyncio.run(play())
+    cause = "table" if id == "table" else "the table booking"
+    assert f"skipped: {cause} failed" in " ".join(invoke("why", "--store", address).stdout.split())

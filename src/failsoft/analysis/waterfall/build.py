@@ -33,6 +33,7 @@ Fields = Mapping[str, Any]
 
 _NEVER_RAN = (BAD_ARGUMENTS, QUEUE_FULL, THREAD_LIMIT)
 _BEFORE = 0.002  # seconds of overlap that still count as "ended before"
+_READABLE = 20  # characters of an id; a provider's ids are longer, and names say more
 _INSTANT = 0.0005  # seconds; a shorter call is not part of the critical path
 _CLOSE = 0.02  # seconds; a shorter gap is only a busy event loop
 
@@ -102,6 +103,9 @@ class _Turn:
         for id, needs in self._needs.items():
             if id in rows:
                 rows[id] = replace(rows[id], needs=tuple(need for need in needs if need in rows))
+        for id, row in rows.items():
+            if row.root in rows and len(row.root or "") > _READABLE:
+                rows[id] = replace(row, root_name=rows[row.root or ""].name)
         order = list(outcomes) or sorted(rows, key=lambda id: rows[id].start)
         rows = {id: rows[id] for id in _with_children(order, rows)}
         for id in _critical(rows):

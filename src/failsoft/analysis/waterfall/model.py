@@ -56,6 +56,7 @@ class Row:
     ticks: tuple[Tick, ...] = ()
     via: str | None = None  # the tool that returned the value
     root: str | None = None  # for a skipped call: the call whose failure is the cause; None: there was no time
+    root_name: str = ""  # its name for people, if its id is too long to read
     code: str | None = None
     may_have_acted: bool = False  # it failed, and repeating it may be unsafe
     defaults: tuple[str, ...] = ()  # arguments filled by a default

@@ -119,7 +119,7 @@ def summarise(row: Row) -> str:
     if row.status == "failed":
         return ", ".join(_bad(row))
     if row.status == "skipped":
-        return "skipped: no time left" if row.root is None else f"skipped: {row.root} failed"
+        return "skipped: no time left" if row.root is None else f"skipped: {row.root_name or row.root} failed"
     if row.status == "timed_out":
         return "left at the deadline" if row.late is None else f"left; came {row.late:.1f} s late"
     return row.status or _open(row)
