@@ -171,9 +171,14 @@ class AsyncClient:
         state: EscalationState = "open",
         tool: str | None = None,
         tenant: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> list[dict[str, Any]]:
-        """List the escalations that an operator must know about."""
-        request = requests.get("escalations", state=state, tool=tool, tenant=tenant)
+        """List the escalations that an operator must know about, latest first: 100, or ``limit``.
+
+        ``after`` continues after an entry: the id of the last one of the page before.
+        """
+        request = requests.get("escalations", state=state, tool=tool, tenant=tenant, limit=limit, after=after)
         return answers.read_list(await self._send(request), "escalations")
 
     async def acknowledge(self, id: str, note: str = "") -> dict[str, Any]:

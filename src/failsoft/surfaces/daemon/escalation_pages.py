@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from failsoft.core.redact.sanitise import sanitise
+from failsoft.surfaces.daemon.escalations import place_of
 from failsoft.surfaces.daemon.messages import AcknowledgeRequest
 from failsoft.surfaces.daemon.problems import Problem, find_nothing
 from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec, read_number
@@ -20,6 +21,11 @@ LIMIT = Parameter(
     about="How many, the latest ones. Default: 100. `total` counts all of them.",
     schema={"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": 100},
 )
+AFTER = Parameter(
+    name="after",
+    about="Only those that follow this one in the list: the id of the last entry of the page before.",
+    schema={"type": "string", "minLength": 1, "maxLength": 200},
+)
 
 
 async def get_escalations(on: Exchange) -> Response:
@@ -30,7 +36,13 @@ async def get_escalations(on: Exchange) -> Response:
         raise Problem(400, f"state: expected one of {', '.join(STATES)}")
     found = on.daemon.escalations.entries(named_tenant(on), query.get("tool") or None, acknowledged=STATES[state])
     limit = read_number(on.request, "limit", 100, most=LONGEST_PAGE, least=1)
-    return JsonAnswer({"escalations": found[:limit], "total": len(found)})
+    total = len(found)
+    if (after := query.get("after")) is not None:
+        latest = on.daemon.escalations.find(after, named_tenant(on))
+        if latest is None:
+            raise Problem(400, f"after: there is no escalation {after!r:.200}: begin again without it")
+        found = [entry for entry in found if place_of(entry) < place_of(latest)]
+    return JsonAnswer({"escalations": found[:limit], "total": total, "more": len(found) > limit})
 
 
 async def post_acknowledge(on: Exchange) -> Response:
@@ -51,7 +63,7 @@ ROUTES = (
     RouteSpec(method="GET", path="/v1/escalations", role="read", handler=get_escalations, tag="escalations",
               summary="List what an operator must know about",
               about="One entry per tool, error code and sender, with a count and the latest call.",
-              parameters=(STATE, LIMIT, TOOL, TENANT)),
+              parameters=(STATE, LIMIT, AFTER, TOOL, TENANT)),
     RouteSpec(method="POST", path="/v1/escalations/{id:path}/acknowledge", role="operate", handler=post_acknowledge,
               tag="escalations", summary="Acknowledge an escalation",
               about="It is open again when the same happens once more.", body=AcknowledgeRequest),

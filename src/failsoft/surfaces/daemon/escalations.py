@@ -90,18 +90,29 @@ class Escalations:
             for entry in found
             if tool in (None, entry["tool"]) and acknowledged in (None, entry["acknowledged"] is not None)
         ]
-        return sorted(wanted, key=lambda entry: float(entry["last"]), reverse=True)
+        return sorted(wanted, key=place_of, reverse=True)
+
+    def find(self, id: str, tenant: str | None) -> Entry | None:
+        """Return an entry; None if there is none, or it is of another tenant than the given one."""
+        with self._lock:
+            return self._find(id, tenant)[1]
+
+    def _find(self, id: str, tenant: str | None) -> tuple[str | None, Entry | None]:
+        for owner in self._entries.tenants() if tenant is None else (tenant,):
+            if (found := self._entries.of(owner).get(id)) is not None:
+                return owner, found
+        return None, None
 
     def acknowledge(self, id: str, tenant: str | None, by: str, note: str) -> Entry | None:
         """Acknowledge an entry; None if there is none, or it is of another tenant than the given one."""
         with self._lock:
-            for owner in self._entries.tenants() if tenant is None else (tenant,):
-                if (found := self._entries.of(owner).get(id)) is not None:
-                    made = {**found, "acknowledged": {"by": by, "at": self._wall(), "note": note}}
-                    self._entries.replace(owner, id, made)
-                    self._unsaved[owner, id] = None
-                    return made
-        return None
+            owner, found = self._find(id, tenant)
+            if found is None:
+                return None
+            made = {**found, "acknowledged": {"by": by, "at": self._wall(), "note": note}}
+            self._entries.replace(owner, id, made)
+            self._unsaved[owner, id] = None
+            return made
 
     def save(self, *, everything: bool = False) -> None:
         """Put what has changed into the store. If the store raises, the next call tries all of it again."""
@@ -122,6 +133,11 @@ class Escalations:
             with self._lock:
                 self._unsaved = unsaved | self._unsaved
             raise
+
+
+def place_of(entry: Entry) -> tuple[float, str]:
+    """Return the place of an entry in the list; the latest has the highest."""
+    return float(entry["last"]), entry["id"]
 
 
 @lru_cache(MOST)
