@@ -121,7 +121,7 @@ async def test_a_full_feed_takes_a_stream_from_the_owner_that_has_most(monkeypat
     await asyncio.gather(*waiting, return_exceptions=True)
     for stream in [*greedy, *others]:
         await stream.aclose()
-    assert (feed.clients, feed._ending, +feed._owners, +feed._leaving) == (0, 0, {}, {})
+    assert (feed.clients, feed._ending, +feed._owners, +feed._to_end) == (0, 0, {}, {})
 
 
 @real

@@ -126,8 +126,8 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._owners: Counter[str] = Counter()  # the clients of each owner that stay
-        self._leaving: Counter[str] = Counter()  # those that must make room and do not know yet
-        self._left: Counter[str] = Counter()  # those that know
+        self._to_end: Counter[str] = Counter()  # those that must make room and do not know yet
+        self._told: Counter[str] = Counter()  # those that know
         self._ending = 0  # those that make room, until they have gone
         self.clients = 0
         self.dropped = 0
@@ -150,30 +150,30 @@ class Feed:
         if many <= self._owners[owner] + 1:
             return False
         self._owners[most] -= 1
-        self._leaving[most] += 1
+        self._to_end[most] += 1
         self._ending += 1
         _wake(self._waiting)
         return True
 
-    def _must_leave(self, owner: str) -> bool:
+    def _must_end(self, owner: str) -> bool:
         """True for one client of the owner, for each that must make room."""
-        if not self._leaving[owner]:
+        if not self._to_end[owner]:
             return False
-        self._leaving[owner] -= 1
-        self._left[owner] += 1
+        self._to_end[owner] -= 1
+        self._told[owner] += 1
         return True
 
-    def _leave(self, owner: str) -> None:
+    def _count_out(self, owner: str) -> None:
         """Count a client out."""
         self.clients -= 1
-        self._must_leave(owner)
-        if self._left[owner]:
-            self._left[owner] -= 1
+        self._must_end(owner)
+        if self._told[owner]:
+            self._told[owner] -= 1
             self._ending -= 1
         else:
             self._owners[owner] -= 1
-        if not (self._owners[owner] or self._leaving[owner] or self._left[owner]):
-            del self._owners[owner], self._leaving[owner], self._left[owner]
+        if not (self._owners[owner] or self._to_end[owner] or self._told[owner]):
+            del self._owners[owner], self._to_end[owner], self._told[owner]
 
     async def stream(
         self,
@@ -226,7 +226,7 @@ class Feed:
             log.warning("a stream of events ended: %s", sanitise(f"{type(error).__name__}: {error}"))
             yield put("dropped", position, "{}")
         finally:
-            self._leave(owner)
+            self._count_out(owner)
             self._following -= Counter({(wanted, gzip): 1})
 
     async def _first_position(self, after: int | None) -> int:
@@ -252,7 +252,7 @@ class Feed:
         woken = False  # True: woken without a new batch
         while not self.closed:
             behind = self._batches and position < self._batches[0].after and position < self._position
-            if behind or self._must_leave(owner):
+            if behind or self._must_end(owner):
                 yield position, "dropped"
                 return
             batch = next((each for each in self._batches if each.last > position), None)
