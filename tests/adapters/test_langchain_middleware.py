@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from tests.adapters.test_langchain import model, told
 from tests.adapters.test_langchain_handlers import (
     ASKS,
@@ -165,6 +167,44 @@ def test_an_error_raised_for_a_handler_is_not_an_occasion_to_repeat_the_tool(
     [message] = told(play(made(search, *around), awaits=awaits))
     assert (message.content, search.runs) == ("handled connection reset by peer", 1)
     assert "search is not run again" in caplog.text
+
+
+@needs_it
+def test_hooks_that_are_composed_by_hand_find_the_handler_too() -> None:
+    search = Search(ConnectionError("connection reset by peer"))
+    inner, outer = FailsoftMiddleware(Runtime(WRITES)), ToolErrorMiddleware(lambda error, _: f"handled {error}")
+
+    def wrap(request: Any, execute: Any) -> Any:
+        return outer.wrap_tool_call(request, lambda asked: inner.wrap_tool_call(asked, execute))
+
+    node = ToolNode([search.tool], wrap_tool_call=wrap)
+    run = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    call: Any = {"name": "search", "args": {}, "id": "c1"}
+    [message] = told(run.invoke({"messages": [AIMessage("", tool_calls=[call])]}))
+    assert (message.content, search.runs) == ("handled connection reset by peer", 1)
+
+
+@needs_it
+@WAYS
+def test_a_handler_around_an_agent_is_not_one_inside_it(awaits: bool) -> None:
+    """The agent inside has its own list of middleware."""
+    search = Search(ConnectionError("connection reset by peer"))
+    inside = made(search, FailsoftMiddleware(Runtime(WRITES)))
+    seen: list[str] = []
+
+    def ask() -> str:
+        """Ask the other agent."""
+        seen.extend(message.text for message in told(inside.invoke(ASKS)))
+        return "done"
+
+    async def ask_later() -> str:
+        seen.extend(message.text for message in told(await inside.ainvoke(ASKS)))
+        return "done"
+
+    tools = [StructuredTool.from_function(ask, ask_later)]
+    around = [ToolErrorMiddleware(lambda error, _: f"handled {error}"), FailsoftMiddleware(Runtime())]
+    play(create_agent(model([("ask", {})]), tools, middleware=around), awaits=awaits)
+    assert seen[0].startswith("search failed: UNAVAILABLE")
 
 
 @WAYS

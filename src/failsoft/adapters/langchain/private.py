@@ -5,9 +5,11 @@ Each has a test that fails when a new version changes it. Each is optional: the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import takewhile
+from types import FrameType
 from typing import Any
 
 from langchain.agents import middleware as langchain_middleware
@@ -27,9 +29,11 @@ _UNSET: Any = getattr(tool_node, "_default_handle_tool_errors", None)  # default
 INVOCATION: Any = getattr(tool_node, "ToolInvocationError", ())
 
 _infer_handled_types: Callable[[Any], Any] = getattr(tool_node, "_infer_handled_types", lambda _: (Exception,))
-_HANDLERS: tuple[type[Any], ...] = (
+_HANDLERS: tuple[type[AgentMiddleware[Any, Any, Any]], ...] = (
     *filter(None, [getattr(langchain_middleware, "ToolErrorMiddleware", None)]),  # newer versions
 )
+_ANSWERING: tuple[type[AgentMiddleware[Any, Any, Any]], ...] = (*_HANDLERS, ToolRetryMiddleware)
+_HOOKS = {hook.__code__ for one in _ANSWERING for hook in (one.wrap_tool_call, one.awrap_tool_call)}
 
 CONTROL: tuple[type[BaseException], ...] = (
     errors.GraphBubbleUp,  # GraphInterrupt, NodeInterrupt, ParentCommand, GraphDrained
@@ -81,15 +85,16 @@ def is_inside_handler(execute: Any, own: Any, tool: str, error: Exception) -> bo
     """True if a middleware around ``own``, failsoft's, answers this error in the user's words: a ToolErrorMiddleware, or a
     ToolRetryMiddleware whose ``on_failure`` is set.
 
-    Middleware cannot ask for its neighbours, so this looks for them in the ToolNode. Only failed calls do it. False if the
-    node is not found.
+    Middleware cannot ask for its neighbours, so this looks for them in the ToolNode or, where hooks are composed by hand, on
+    the stack. Only failed calls do it.
     """
     node = _node_of(execute)
     for hook in ("_awrap_tool_call", "_wrap_tool_call"):
-        around = [*takewhile(lambda one: one is not own, _middleware_in(getattr(node, hook, None)))]
-        if any(_answers(one, tool, error) for one in around):
-            return True
-    return False
+        composed = [*_middleware_in(getattr(node, hook, None))]
+        if any(one is own for one in composed):
+            around = takewhile(lambda one: one is not own, composed)
+            return any(_answers(one, tool, error) for one in around)
+    return any(_answers(one, tool, error) for one in _middleware_on_stack())
 
 
 def _answers(middleware: Any, tool: str, error: Exception) -> bool:
@@ -127,3 +132,11 @@ def _middleware_in(hook: Any) -> Iterator[AgentMiddleware[Any, Any, Any]]:
         for name in ("outer", "inner") if "outer" in cells else ("func",):  # two composed hooks, or one traced
             if name in cells:
                 yield from _middleware_in(cells[name].cell_contents)
+
+
+def _middleware_on_stack() -> Iterator[Any]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _HOOKS:
+            yield frame.f_locals["self"]
+        frame = frame.f_back
