@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -54,3 +55,16 @@ def test_the_fault_says_how_it_died(bench: Bench, fn: Callable[..., Any], args: 
     assert fault.message.endswith(f"{fn.__name__}: its process {said}")
     assert (fault.classification, fault.effect) == ("transient", "unknown")
     assert bench.workers.counts.crashes == crashes + 1
+
+
+def test_a_tool_that_stops_the_supervisor_does_not_keep_later_calls_from_a_worker() -> None:
+    bench = Bench(start_timeout=2.0)
+    try:
+        assert bench.run(fake_tools.stops_the_supervisor).value == "stopped"
+        for _ in range(2):  # each needs another worker
+            assert bench.run(fake_tools.kills_itself).kind == "crashed"
+        assert bench.run(fake_tools.stops_the_supervisor).value == "stopped"
+        began = time.monotonic()
+    finally:
+        bench.workers.close()
+    assert time.monotonic() - began < 1.5  # a stopped process is killed after two seconds

@@ -11,6 +11,7 @@ Rules
 - The pool has no thread: each caller waits for its worker's socket, on its event loop or blocking.
 - Tools with ``values: json`` have workers and a supervisor of their own: no process that has run one of them ever sends
   a pickle that is loaded here.
+- After each call the supervisor is sent SIGCONT: a tool may have stopped it, and a stopped one reports no deaths.
 - A forked child starts over without workers; the existing ones belong to its parent.
 """
 
@@ -263,6 +264,7 @@ class Workers:
             if self.closed:
                 self._remove(process)
                 return
+            self._supervisor.wake()
             process.idle_since, process.started, process.asked = now, None, False
             self._idle.append(process)
             self._assign_workers()
@@ -277,6 +279,7 @@ class Workers:
             self._crashes += why == "crashed"
             if why in ("crashed", "lost") and not process.ready:
                 self._modules.clear()  # loading one of them may have killed the worker
+            self._supervisor.wake()
             is_worker = process in self._workers
             self._lost += is_worker
             self._remove(process)

@@ -251,6 +251,7 @@ class Supervisor:
 
     def _start(self, what: str, options: Any, fds: list[int]) -> Process:
         request = pickle.dumps((what, options), 5)
+        self.wake()
         ours, theirs = socket.socketpair()
         with theirs:
             ours.setblocking(False)
@@ -291,8 +292,15 @@ class Supervisor:
             )
         self._control = ours
 
+    def wake(self) -> None:
+        """Let the supervisor go on if a tool has stopped it: it reports the end of workers, and starts new ones."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGCONT)
+
     def close(self) -> None:
         """End everything, and wait until it has ended."""
+        self.wake()
         if self._control is not None:
             self._control.close()
             self._control = None
