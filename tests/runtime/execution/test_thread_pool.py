@@ -30,3 +30,33 @@ def test_a_coroutine_that_an_abandoned_function_returns_is_closed() -> None:
     go_on.set()
     assert over.wait(20)
     assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+def test_a_job_of_a_signal_handler_that_interrupts_a_holder_of_the_lock_is_done() -> None:
+    threads = ThreadPool()
+    with threads._lock:  # as in a handler that interrupts ``submit`` in the same thread, and waits for its call
+        over = threading.Event()
+        job = threads.submit(lambda: 3, lambda _: over.set())
+        assert over.wait(20)
+    assert job is not None
+    assert job.value == 3
+
+
+def test_a_job_that_a_signal_handler_abandons_is_forgotten_when_it_ends() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    threads = ThreadPool()
+
+    def hangs() -> None:
+        begun.set()
+        go_on.wait(20)
+
+    with threads._lock:
+        job = threads.submit(hangs, lambda _: None)
+        assert job is not None
+        assert begun.wait(20)
+        assert threads.abandon(job, "hangs")
+        own = next(thread for thread in threading.enumerate() if thread.ident == job.thread)
+    assert threads.abandoned_names() == ["hangs"]
+    go_on.set()
+    own.join(20)
+    assert threads.abandoned_names() == []

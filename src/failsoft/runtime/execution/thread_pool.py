@@ -10,6 +10,8 @@ Rules
 - A thread whose job waits for another job does not count as busy, and the other job runs next. So nested jobs cannot
   use up all threads and then wait for each other.
 - Jobs run in the submitter's context variables.
+- A signal handler or a finaliser may interrupt a thread that holds the lock, and make a call that waits for its job. The
+  threads of the pool cannot take a job before the lock is free, so this job gets a thread of its own.
 - The garbage collector may end a forgotten call at any point, in the same thread, and that abandons its job. Therefore
   the lock is reentrant, and no thread is started while it is held.
 """
@@ -45,6 +47,19 @@ class Job:
         self.begun = False  # a thread runs the job, or has run it
         self.refused = False  # it will never run: no thread was left, or it was withdrawn
         self.outer: int | None = None  # the pool's thread that waits for this job
+
+
+def _perform(job: Job) -> None:
+    job.begun = True
+    try:
+        job.value = job.context.run(job.run)
+    except BaseException as error:  # any exception is passed to the caller
+        job.error = error
+
+
+def _close_result(job: Job) -> None:
+    if job.abandoned and isinstance(job.value, CoroutineType):
+        job.value.close()  # Python warns of coroutines that are never awaited
 
 
 def _ignore(_: Job) -> None:
@@ -91,6 +106,8 @@ class ThreadPool:
     def submit(self, run: Callable[[], Any], done: Callable[[Job], None]) -> Job | None:
         """Run a function as soon as a thread is free, then call ``done`` there. None if no thread is left."""
         job = Job(run, done)
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            return job if self._run_alone(job) else None
         caller = get_ident()
         with self._lock:
             if len(self._lost) >= MOST_ABANDONED:
@@ -117,6 +134,27 @@ class ThreadPool:
                     self._go_on(job)
                     return None
         return job
+
+    def _run_alone(self, job: Job) -> bool:
+        """Run a job in a thread of its own, which needs the lock only after ``done``; False if the system refuses."""
+
+        def run() -> None:
+            me = job.thread = get_ident()
+            if job.abandoned:
+                job.refused = True
+            else:
+                _perform(job)
+            _close_result(job)
+            job.done(job)
+            with self._lock:
+                job.thread = None
+                self._lost.pop(me, None)
+
+        try:
+            threading.Thread(target=run, name="failsoft tool", daemon=True).start()
+        except RuntimeError:
+            return False
+        return True
 
     def _active(self) -> int:
         """The number of threads that can serve waiting jobs: neither lost nor waiting themselves."""
@@ -195,11 +233,7 @@ class ThreadPool:
             if job.abandoned:  # read after ``thread`` is set: ``abandon`` uses the opposite order
                 job.refused = True
             else:
-                job.begun = True
-                try:
-                    job.value = job.context.run(job.run)
-                except BaseException as error:  # any exception is passed to the caller
-                    job.error = error
+                _perform(job)
             with self._lock:
                 job.thread = None
                 self._busy -= 1
@@ -207,8 +241,7 @@ class ThreadPool:
                 if job.outer is not None:
                     self._go_on(job)
                 following = self._take(worker)
-            if job.abandoned and isinstance(job.value, CoroutineType):
-                job.value.close()  # Python warns of coroutines that are never awaited
+            _close_result(job)
             job.done(job)
             job = following  # an idle thread must not keep the last value alive
 
