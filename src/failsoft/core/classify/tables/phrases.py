@@ -797,13 +797,13 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(
         "limit of the account",
         "add limi",
-        r"(?:has|have) (?:reached|hit) (?:its|your|their) (?!(?:\w+ )?(?:rate|request|connection)s?\b)(?:\w+ ){1,3}limit\b|add (?:an? )?(?:valid )?(?:payment method|credit card|billing)\b",
+        r"(?:has|have) (?:reached|hit) (?:its|your|their) (?!(?:\w+ )?(?:rate|request|connection)s?\b)(?:\w+ ){1,3}limit\b|(?:will|would) exceed your (?!(?:\w+ )?(?:rate|request|connection)s?\b)(?:\w+ ){1,2}limit\b|(?:resource|server|volume|instance|project|seat|user|account) limit (?:is |was |has been )?(?:exceeded|reached)\b|add (?:an? )?(?:valid )?(?:payment method|credit card|billing)\b",
         "quota",
         guess=True,
     ),
     Phrase(
         "expired certificate",
-        "expi",
+        "cert",
         r"certificate\b[^.;]{0,60} (?:has |is |was )?expired\b",
         "certificate",
         guess=True,
@@ -831,7 +831,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "made before",
-        "befo earl",
+        "alre befo earl",
         r"(?:has|have) (?:already )?been (?:created|added|imported|registered|submitted|used) (?:before|earlier)\b",
         "exists",
         guess=True,
@@ -887,7 +887,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "changed by others",
-        "alte chan edit mean modi newe over relo save sinc upda",
+        "alte chan edit mean modi over relo save sinc upda vers",
         r"(?<!being )(?:changed|modified|edited|updated|altered|overwritten) (?:\w+ )?(?:by (?:somebody|someone|another|anybody|a different|other)|since (?:you|it|the|your|they)\b|in the meantime|meanwhile)|(?:somebody|someone|another user) (?:else )?has (?:changed|modified|edited|updated|saved)\b|newer version (?:\w+ ){0,3}(?:exists|is|was|has)\b|reload (?:it |the page |first |and )",
         "stale",
         guess=True,
@@ -943,7 +943,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "fewer than that",
-        "avai beyo cont exis long only past ther",
+        "avai cont end exis last long only ther",
         r"(?:there (?:are|is)|has|have|contains?|had) only \d|only has \d|only \d{1,9} (?:\w+ )?(?:pages?|rows?|lines?|items?|columns?|elements?|entries|tabs?|frames?|slides?|sheets?) (?:exist|are (?:there|available)|long)|(?:past|beyond) the (?:end|last)\b",
         "out_of_range",
         guess=True,
@@ -991,6 +991,13 @@ PHRASES: tuple[Phrase, ...] = (
         guess=True,
     ),
     Phrase(
+        "locked machine",
+        "lock",
+        r"(?:server|instance|volume|machine|vm|resource) is (?:currently |still )?locked\b",
+        "locked",
+        guess=True,
+    ),
+    Phrase(
         "wait a little",
         "afte few hold hour minu mome seco time wait",
         r"(?:be|is|are) (?:back|up|online|available)(?: up| again| online)* (?:within|after) (?:an? |the )?(?:next )?(?:few )?\w+ (?:\w+ )?(?:minutes?|moments?|hours?|seconds?)\b|give (?:it|us|me) (?:an? )?(?:few |couple of )?(?:minutes?|moments?|seconds?|more time)\b|hold on\b|(?:please )?wait (?:until|for (?:it|them|that|the (?:other|previous|running)))\b",
@@ -1027,7 +1034,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     Phrase(
         "for those who may",
-        "ask bots cont feat for gues let mean welc",
+        "ask bots cont feat gues let mean not welc",
         r"(?:ask|contact) (?:the|an?|your) (?:\w+ )?(?:owner|admin|administrator|organi[sz]er|manager|moderator)\b|(?:not|n't) let (?:you|users|me|us|them|it)\b|(?:paid|premium|pro|enterprise|business)(?:-only)? feature\b|(?:not|n't) welcome\b|not (?:meant )?for (?:you|guests|bots)\b",
         "forbidden",
         guess=True,
