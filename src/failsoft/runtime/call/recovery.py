@@ -302,13 +302,11 @@ class Recovery(Verification):
             wanted = policy.then.tool
         if self._abandoned or not (candidate.tool.options.fallbacks or later or wanted):
             return []
-        if fault.rule in _ENDS_CALL or forbids_fallback(
-            candidate.effect, candidate.known_effect, call.tool.known_effect
-        ):
+        forbidden = forbids_fallback(candidate.effect, candidate.known_effect, call.tool.known_effect)
+        if forbidden or fault.rule in _ENDS_CALL:
             return []  # no fallback of an earlier candidate either
-        found: FallbacksFound = yield FindFallbacks(
-            candidate, fault, candidate.may_have_acted, self._tried, later, wanted
-        )
+        acted = candidate.may_have_acted
+        found: FallbacksFound = yield FindFallbacks(candidate, fault, acted, self._tried, later, wanted)
         candidate.absent = found.absent
         return found.usable
 
@@ -369,8 +367,7 @@ class Recovery(Verification):
         assert report is not None
         tool = candidate.tool
         if fault.rule == builtin_faults.TOOL_TIMEOUT:
-            fields: dict[str, Any] = {"timeout_ms": round(candidate.timeout * 1000), "kind": "tool"}
-            yield Emit(events.TOOL_TIMEOUT, tool, fields)
+            yield Emit(events.TOOL_TIMEOUT, tool, {"timeout_ms": round(candidate.timeout * 1000), "kind": "tool"})
         elif fault.rule == builtin_faults.IDLE_TIMEOUT:
             idle = tool.options.idle_timeout or 0.0
             yield Emit(events.TOOL_TIMEOUT, tool, {"timeout_ms": round(idle * 1000), "kind": "idle"})
@@ -378,7 +375,7 @@ class Recovery(Verification):
             yield Emit(events.TOOL_TIMEOUT, tool, {"kind": "client"})
         if result is None:
             waits = decision.strategy == "retry"
-            fields = refusal_fields(report, decision, handled=handled)
+            fields: dict[str, Any] = refusal_fields(report, decision, handled=handled)
             yield Emit(events.CALL_HELD if waits else events.CALL_REFUSED, tool, fields)
             return
         decided = self._now - result.ended if self._options.consults or self._checked is not None else None

@@ -33,7 +33,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from failsoft.core.conversation.thread_state import DANGLES_FOR, mark
-from failsoft.core.model.ledger_entry import LedgerAnswer
 from failsoft.runtime.persistence.earlier_start import EarlierStarts
 from failsoft.runtime.persistence.ledger_records import (
     KEPT_FOR,
@@ -48,7 +47,8 @@ from failsoft.runtime.persistence.ledger_records import (
 )
 from failsoft.runtime.persistence.process_identity import may_still_run, own_process
 from failsoft.runtime.persistence.store_reads import note_outside, submit, submit_blocking
-from failsoft.runtime.persistence.write_answers import is_freed, make_replay_answer, read_answer
+from failsoft.runtime.persistence.write_answers import make_replay_answer, read_answer
+from failsoft.runtime.persistence.write_changes import make_change, put_all, replace, take_over
 from failsoft.runtime.persistence.write_record import Answer, Change, End, Places, Write, WriteRecord
 from failsoft.stores.ports import key_of
 
@@ -224,18 +224,10 @@ class EffectLedger:
                     self._ended[place] = (turn.id, stays)
             if kept:
                 change.changes = {**change.changes, place: (value, stays)}
-        change.otherwise = lambda: self._put_all(change)
+        change.otherwise = lambda: put_all(self._store, change)
         change.wake = wake
         self._change_soon(change)
         return change
-
-    def _put_all(self, change: Change) -> None:
-        """Let the store make a change when it can, as it does not answer in time."""
-        for key, (_, value) in change.changes.items():
-            if value is None:
-                self._store.delete("pending", key)
-            else:
-                self._store.put("pending", key, value, ttl=change.ttl)
 
     def _change_soon(self, change: Change) -> None:
         with self._lock:
@@ -380,9 +372,9 @@ class EffectLedger:
             changes, self._changes = self._changes, []
             wanted, self._waiting = [record for record in self._waiting if record.end is None], []
         for change in changes:
-            self._change(change)
+            make_change(self._store, change, PATIENCE)
         for record in [record for record in wanted if record.only_replaces]:
-            self._give(record, self._replace(record), {})
+            self._give(record, replace(self._store, self.records, record, PATIENCE), {})
             wanted.remove(record)
         if not wanted:
             return
@@ -391,7 +383,7 @@ class EffectLedger:
         for record in wanted:
             answer: Answer = "unknown"
             if taken is not None and record.place in taken:
-                answer = self._take_over(record, taken[record.place])
+                answer = take_over(self._store, self.records, record, taken[record.place], PATIENCE)
             elif taken is not None:
                 answer = "begun" if values[record.place] is not record.value else "kept"
             self._give(record, answer, (taken or {}).get(record.place, {}))
@@ -402,39 +394,3 @@ class EffectLedger:
         if late is not None:
             self._release(record, late, answer)
         record.wake()
-
-    def _replace(self, record: WriteRecord) -> Answer:
-        """Put a record in the place of the one that its call was verified against, if that is still there."""
-        changes = {record.place: (record.replaces, record.value)}
-        try:
-            if self._store.swap("pending", changes, ttl=KEPT_FOR, timeout=PATIENCE):
-                return "kept"
-        except TimeoutError:
-            return "unknown"
-        known = self.records.recall(record.place)
-        return known if isinstance(known, LedgerAnswer) else "begun"  # another replay was faster
-
-    def _change(self, change: Change) -> None:
-        try:
-            self._store.swap("pending", change.changes, ttl=change.ttl, timeout=PATIENCE)
-        except TimeoutError:
-            change.otherwise()
-        change.wake()
-
-    def _take_over(self, record: WriteRecord, found: dict[str, Any]) -> Answer:
-        """Answer for a call whose place is taken: by the same write, resolved or not, or by one that is over."""
-        known = read_answer(found)
-        if known is not None:
-            return known
-        stale = is_stale(found, self.records.wall())
-        record.is_replay |= is_freed(found)
-        if not stale and not record.is_replay and found != record.replaces:
-            return "begun"
-        changes: dict[str, tuple[Any, Any]] = {record.place: (found, record.value)}
-        if stale and not record.is_replay:  # the stale record stays as an open case
-            case = make_case(record.place, found)
-            changes[case_key(record.place, entry_id(record.place, case))] = (None, case)
-        try:
-            return "kept" if self._store.swap("pending", changes, ttl=KEPT_FOR, timeout=PATIENCE) else "begun"
-        except TimeoutError:
-            return "unknown"
