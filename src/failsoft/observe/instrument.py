@@ -21,7 +21,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import Context, ContextVar, copy_context
-from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from failsoft.observe.exception_text import exception_text
@@ -378,6 +377,8 @@ class CallSpan:
         """The call as an attempt sees it. A fallback gets a copy: an abandoned attempt may still run at the same time."""
         if tool_id == self.info.tool:
             return self.info
+        from copy import copy  # start-up: only instruments need it
+
         info = copy(self.info)
         info.candidate = tool_id
         return info

@@ -74,7 +74,9 @@ def require_classifier(name: str, function: object, otherwise: str) -> None:
 
 
 def _refuse_odd_pattern(pattern: str | None) -> None:
+    if pattern is None:
+        return
     try:
-        re.compile(pattern or "")
+        re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as wrong:
         refuse("pattern", pattern, f"is not a regular expression: {wrong}")

@@ -41,6 +41,7 @@ from failsoft.core.redact.secret_formats import (
     SHORT,
     TOKENS,
     WORDS,
+    Hinted,
     Marks,
     by_hint,
     by_joint,
@@ -84,7 +85,6 @@ _FINISHED = lazy_pattern(r"[\s\S]*\s")
 _HINT, _QUERY_HINT = lazy_pattern(HINT, re.ASCII), lazy_pattern(QUERY_HINT, re.ASCII)
 _RUN = lazy_pattern(RUN, re.ASCII)
 _BLOCK = lazy_pattern(BLOCK)
-_SHAPES = by_hint(SHAPES)
 
 _ESCAPE = lazy_pattern(
     r"\x1b\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)"  # operating system command: titles, links
@@ -294,6 +294,11 @@ def _find_escaped(text: str) -> list[tuple[int, int]]:
 
 # The tables are indexed on first use: few texts contain a word that may be a token.
 @cache
+def _shapes() -> Hinted:
+    return by_hint(SHAPES)
+
+
+@cache
 def _tokens() -> dict[str, Marks]:
     return by_joint(TOKENS)
 
@@ -311,7 +316,7 @@ def _blocks() -> Marks:
 def _find_secrets(text: str, *, hinted: bool) -> list[tuple[int, int]]:
     """Return the spans of secrets in the text, unordered; some may overlap or occur twice."""
     low = f" {text.lower()}".replace("\n", " ").replace("\t", " ")
-    found = _SHAPES.find(low, hinted=hinted)
+    found = _shapes().find(low, hinted=hinted)
     dense = _DENSE.findall(" ".join([part for part in text.split() if len(part) >= SHORT]))
     words = [word for word in dense if not word.islower() or _NO_WORD.search(word)]
     if words:
