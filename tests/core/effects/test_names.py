@@ -133,8 +133,12 @@ NAMES = [
     (
         "nouns alone are looked at",
         "read",
-        """workflows projects albums artist product album_tracks console_logs channels_replies product_by_handle
-        pageByHandle viewsqueries.results wikipedia_summary""",
+        "album_tracks console_logs channels_replies product_by_handle pageByHandle viewsqueries.results wikipedia_summary",
+    ),
+    (
+        "but not a word alone, which may be a verb or a thing that is made",
+        "neither",
+        "blocks hangs sleeps works validates hotels flights artist product card level_4 slow_one step step_1 delay loop",
     ),
     (
         "but not with a word before them that may be a verb, nor the name of an act",

@@ -11,7 +11,7 @@ from failsoft.core.effects.names import PARTS, WORDS, Named, ToolEffect, action_
 
 # Commands on hashes, lists, sets, streams and sorted sets: "hget", "lpush".
 _DATA_COMMAND = re.compile(
-    r"m?[hlrsxz]?(?:(?P<read>get(?:all)?|range|len|card|keys|vals|exists|members|score|ttl)"
+    r"m?[hlrsxz]?(?:(?P<read>get(?:all)?|range|len|(?<=[sz])card|keys|vals|exists|members|score|ttl)"
     r"|(?P<write>set|del|add|rem|push|pop|trim|incrby|decrby|ack))"
 )
 _AMONG = frozenset("by for of in per between near".split())
@@ -52,7 +52,7 @@ def by_thing(name: str, description: str) -> Named | None:
 
 
 def _are_things(words: list[str]) -> bool:
-    """True for a name of nouns alone: "workflows", "album_tracks", "product_by_handle".
+    """True for a name of nouns alone: "album_tracks", "product_by_handle".
 
     Before a plural, an unknown word may be a verb that no table has: "dedupe_records".
     """
@@ -66,7 +66,9 @@ def _are_things(words: list[str]) -> bool:
         return False
     if any(map(_may_be_verb, before)):
         return False
-    return _is_plural(last) or (not before and last in things.READ_ALONE)
+    if not before:  # a word alone may be a verb, or a thing that is made: "blocks", "hangs", "hotels"
+        return at is not None and (_is_plural(last) or last in things.READ_ALONE)
+    return _is_plural(last)
 
 
 def _is_plural(word: str) -> bool:

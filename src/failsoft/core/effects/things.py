@@ -54,7 +54,7 @@ INFORMATION_OF = split_words("""
     price balance profile profiles time date details detail availability score scores status health quota usage schema
     schemas indexes size logs location limits temperature position positions performance summary
     calendar roster directory catalog catalogue hierarchy tree graph conditions results responses interactions digest
-    lag values headers breakdown conflicts participants listings height width depth speed phase age level levels
+    lag values headers breakdown conflicts participants listings height width depth speed age
     density stats rank standing leaderboards allocation exposure volatility yield volume liquidity expiry expiration
     sentiment amortization comparison benchmark outlook risk trend permissions quotas terms hours menu facts biography
     bio abi eta lag uptime latency throughput bandwidth fingerprint hash length count counts entropy signature

@@ -39,7 +39,7 @@ READS_FIRST = _words("""
 READS_BEFORE_NOUN = _words("""
     current latest nearest closest recent available upcoming top popular trending nearby cheapest todays
     historical similar related pending overdue unread abandoned
-    remaining active slow
+    remaining active
 """)
 
 # Verbs that change something. They decide wherever they stand in a name.
@@ -91,11 +91,11 @@ WRITES_FIRST = _words("""
     forward lease scale drain snapshot backup checkpoint bet wager burn harvest park dock void grade touch
     rollout stage bridge alert hold sweep cap zero double halve adj heat cool mod supply
     vacuum zip
-    arrange assemble auction bounce brick buzz exit flash fuse greet loop knock lift maintain mount pack pair plug
-    polish pour pump punch quit raffle refer seal secure seed shelve shoot shred shrink shut silence sink snooze soften
-    spawn speak spin splice sponsor spray squeeze stamp steer step stitch tackle throttle throw tie tighten toss tow
+    arrange assemble auction bounce brick buzz exit flash fuse knock lift maintain mount pack pair plug
+    polish pour pump punch quit raffle refer seal secure seed shelve shoot shred shrink shut silence snooze soften
+    spawn splice sponsor spray squeeze stamp steer stitch tackle throttle throw tie tighten toss tow
     triple twist unload upscale veto wake warm warn waive weld whisper widen yank zap compact pledge sanction permit
-    relay delay triage
+    relay triage
 """)
 
 # Verbs that change something unless they end a name: "set_status" does, a "data_set" does not.
