@@ -45,8 +45,8 @@ def test_the_picture() -> None:
   ╳ refused   ○ skipped   ▓▶ left unfinished   ┃ what the end waited for
 
 Where the time went
-  4.0 s: 0.5 s in 1 failed attempt of flight_search, 0.3 s waiting to try again, 2.5 s unfinished
-  (activity_search), 0.7 s useful (flight_search).
+  4.0 s: 0.5 s in 1 failed attempt of flight search, 0.3 s waiting to try again, 2.5 s unfinished
+  (activity search), 0.7 s useful (flight search).
 
   failed attempts      0.5 s   12%  ▒▒▒▒▒
   waiting to retry     0.3 s    7%  ╱╱╱
@@ -54,7 +54,7 @@ Where the time went
   useful               0.7 s   18%  ███████
 
   All calls together took 8.0 s: 3.6 s in 7 failed attempts, 0.7 s waiting to try again, 2.5 s
-  unfinished, 1.2 s useful. Most was lost to hotel_search: 1.6 s in 3 failed attempts and the
+  unfinished, 1.2 s useful. Most was lost to hotel search: 1.6 s in 3 failed attempts and the
   waits between them.
 
 """)

@@ -52,8 +52,8 @@ def test_the_example_is_explained() -> None:
 turn-40s  2025-11-06T10:32:45.000Z  40.1 s  thread chat-42
 
 Where the time went
-  40.1 s: 17.1 s in 2 failed attempts of web_search, 6.0 s waiting to try again, 9.0 s useful
-  (summarise, web_search), 8.0 s outside tools.
+  40.1 s: 17.1 s in 2 failed attempts of web search, 6.0 s waiting to try again, 9.0 s useful
+  (summarise, web search), 8.0 s outside tools.
 
   failed attempts     17.1 s   43%  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
   waiting to retry     6.0 s   15%  ╱╱╱╱╱╱
@@ -61,7 +61,7 @@ Where the time went
   outside tools        8.0 s   20%  ░░░░░░░░
 
   All calls together took 32.9 s: 17.1 s in 2 failed attempts, 6.0 s waiting to try again, 9.8 s
-  useful. Most was lost to web_search: 23.1 s in 2 failed attempts and the waits between them.
+  useful. Most was lost to web search: 23.1 s in 2 failed attempts and the waits between them.
 
 Calls
     weather             ok              worked 0.8 s
@@ -70,7 +70,7 @@ Calls
   ┃ summarise  summary  ok              worked 6.0 s
 
 The biggest loss
-  web_search: 23.1 s in 2 failed attempts and their waits, in search
+  web search: 23.1 s in 2 failed attempts and their waits, in search
   error       DEADLINE_EXCEEDED, transient: Tool timeout after 15s
   decided     Transient error + circuit closed + retries available
   memory      seen in 7 episodes; retries worked 6 of 6 times

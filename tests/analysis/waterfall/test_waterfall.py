@@ -51,7 +51,7 @@ async def test_calls_side_by_side_and_one_after_the_other() -> None:
 ┃ compare  prices                                                       ████████████████████████  ok
 
 █ worked  ┃ what the end waited for
-3.0 s: 3.0 s useful (hotel_search, compare).
+3.0 s: 3.0 s useful (hotel search, compare).
 """)
 
 

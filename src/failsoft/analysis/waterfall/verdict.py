@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from failsoft.analysis.waterfall.model import PAUSES
@@ -64,6 +64,11 @@ class Verdict(NamedTuple):
     duration: float
     path: tuple[Share, ...]
     work: tuple[Share, ...]
+    labels: Mapping[str, str] = {}  # of the tools that have one
+
+    def name(self, tool: str) -> str:
+        """The tool's name for people."""
+        return _name(tool, self.labels)
 
     def seconds(self, *kinds: TimeKind) -> float:
         """The turn's own time spent on these kinds."""
@@ -84,17 +89,17 @@ class Verdict(NamedTuple):
     def cost_of_all_calls(self) -> str:
         """Describe the cost of all calls together in one or two sentences; empty if there is none."""
         total = sum(share.seconds for share in self.work)
-        together = _list(_sum(share._replace(tool=None) for share in self.work), total)
+        together = _list(_sum(share._replace(tool=None) for share in self.work), total, self.labels)
         if not total or not together:
             return ""
         sentence = f"All calls together took {format_seconds(total)}: {together}."
         if self.loss is not None and self.loss.attempts:
-            sentence += f" Most was lost to {self.loss.tool}: {self._describe_loss(self.loss)}."
+            sentence += f" Most was lost to {self.name(self.loss.tool or '')}: {self._describe_loss(self.loss)}."
         return sentence
 
     def _describe_loss(self, loss: Share) -> str:
         waited = any(share.tool == loss.tool and share.kind in ("waiting", "held") for share in self.work)
-        sentence = _describe_failed([loss._replace(tool=None)])
+        sentence = _describe_failed([loss._replace(tool=None)], self.labels)
         if not waited:
             return sentence
         return f"{sentence} and the waits between them" if loss.attempts > 1 else f"{sentence} and waits"
@@ -111,7 +116,7 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         nothing = "too short to break down" if self.work else "no tool ran"
-        return f"{format_seconds(self.duration)}: {_list(self.path, self.duration) or nothing}."
+        return f"{format_seconds(self.duration)}: {_list(self.path, self.duration, self.labels) or nothing}."
 
 
 def judge(waterfall: Timeline) -> Verdict:
@@ -119,7 +124,8 @@ def judge(waterfall: Timeline) -> Verdict:
     rows = [row for row in waterfall.rows if row.parent is None]
     path = list(_along((s for row in rows if row.critical for s in row.segments), waterfall.duration))
     work = [_share(segment, segment.duration) for row in rows for segment in row.segments]
-    return Verdict(waterfall.duration, _sum(path), _sum(work))
+    labels = {row.tool: row.name for row in waterfall.rows}
+    return Verdict(waterfall.duration, _sum(path), _sum(work), labels)
 
 
 def format_seconds(seconds: float) -> str:
@@ -155,19 +161,23 @@ def _sum(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(kept, key=lambda share: (_ORDER.index(share.kind), -share.seconds)))
 
 
-def _list(shares: Iterable[Share], total: float) -> str:
+def _name(tool: str, labels: Mapping[str, str]) -> str:
+    return labels.get(tool) or tool.replace("_", " ")
+
+
+def _list(shares: Iterable[Share], total: float, labels: Mapping[str, str]) -> str:
     by_kind: dict[TimeKind, list[Share]] = {kind: [] for kind in _ORDER}
     for share in shares:
         by_kind[share.kind].append(share)
     clauses = [
-        *(_describe_failed(group) for group in _groups(by_kind["failed"])),
-        *_describe_sum(by_kind["waiting"], "waiting to try again"),
-        *_describe_sum(by_kind["held"], "held back by a rate limit"),
-        *_describe_sum(by_kind["verifying"], "finding out what happened"),
-        *_describe_sum(by_kind["queued"], "waiting for a place to run", least=total * _LITTLE),
-        *_describe_sum(by_kind["unfinished"], "unfinished"),
-        *_describe_sum(by_kind["useful"], "useful"),
-        *_describe_sum(by_kind["outside"], "outside tools", least=total * _LITTLE),
+        *(_describe_failed(group, labels) for group in _groups(by_kind["failed"])),
+        *_describe_sum(by_kind["waiting"], "waiting to try again", labels),
+        *_describe_sum(by_kind["held"], "held back by a rate limit", labels),
+        *_describe_sum(by_kind["verifying"], "finding out what happened", labels),
+        *_describe_sum(by_kind["queued"], "waiting for a place to run", labels, least=total * _LITTLE),
+        *_describe_sum(by_kind["unfinished"], "unfinished", labels),
+        *_describe_sum(by_kind["useful"], "useful", labels),
+        *_describe_sum(by_kind["outside"], "outside tools", labels, least=total * _LITTLE),
     ]
     return ", ".join(clauses)
 
@@ -178,19 +188,19 @@ def _groups(failed: list[Share]) -> list[list[Share]]:
     return [[share] for share in named] + ([rest] if rest else [])
 
 
-def _describe_failed(shares: list[Share]) -> str:
+def _describe_failed(shares: list[Share], labels: Mapping[str, str]) -> str:
     seconds, attempts = sum(share.seconds for share in shares), sum(share.attempts for share in shares)
     described = f"{format_seconds(seconds)} in {attempts} failed attempt{'s' * (attempts != 1)}"
     if len(shares) > 1:
         return f"{described} of {len(shares)} other tools"
-    return described if shares[0].tool is None else f"{described} of {shares[0].tool}"
+    return described if shares[0].tool is None else f"{described} of {_name(shares[0].tool, labels)}"
 
 
-def _describe_sum(shares: list[Share], what: str, least: float = 0.0) -> list[str]:
+def _describe_sum(shares: list[Share], what: str, labels: Mapping[str, str], *, least: float = 0.0) -> list[str]:
     seconds = sum(share.seconds for share in shares)
     if seconds < max(least, 0.0005):
         return []
-    tools = list(dict.fromkeys(share.tool for share in shares if share.tool is not None))
+    tools = list(dict.fromkeys(_name(share.tool, labels) for share in shares if share.tool is not None))
     of_tools = f" ({', '.join(tools)})" if what in ("useful", "unfinished") and 0 < len(tools) <= _MOST_NAMED else ""
     return [f"{format_seconds(seconds)} {what}{of_tools}"]
 

@@ -58,7 +58,8 @@ def _show(explained: Why, width: int) -> RenderableType:
     if explained.waterfall.rows:
         parts.append(section("Calls", _calls(explained.waterfall.rows, width - 4)))
     if explained.loss is not None:
-        parts.append(section("The biggest loss", _loss(explained.loss)))
+        tool = explained.waterfall.verdict.name(explained.loss.share.tool or "")
+        parts.append(section("The biggest loss", _loss(explained.loss, tool)))
     if explained.advice:
         parts.append(section("What would help", *(wrapped(f"• {each}", width - 4) for each in explained.advice)))
     return Group(*parts)
@@ -116,7 +117,7 @@ def _stack_calls(rows: tuple[Row, ...], width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _loss(loss: Loss) -> RenderableType:
+def _loss(loss: Loss, tool: str) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -127,7 +128,7 @@ def _loss(loss: Loss) -> RenderableType:
     )
     lines = [
         Text.assemble(
-            (clean(str(loss.share.tool)), "bold"),
+            (clean(tool), "bold"),
             clean(f": {format_seconds(loss.share.seconds)} in {attempts}, in {', '.join(loss.calls)}"),
         ),
         Text.assemble("error       ", (loss.code, "red"), clean(f", {loss.classification}: {loss.error}")),
