@@ -55,6 +55,8 @@ def _perform(job: Job) -> None:
         job.value = job.context.run(job.run)
     except BaseException as error:  # any exception is passed to the caller
         job.error = error
+    finally:
+        del job  # the error's traceback keeps this frame
 
 
 def _close_result(job: Job) -> None:

@@ -74,7 +74,9 @@ _LOST = r"\b(?:reset|timed out|time-?out|closed|lost|aborted|broken pipe)\b"
 _SAME = "|".join(word for word in (*_PAST, "done") if word not in _ENDED)
 _ALREADY = rf"\balready (?:been )?(?:{_SAME})\b"
 _TWICE = r"(?:transactions?|payments?|charges?|orders?|transfers?|refunds?|submissions?|bookings?)\b"
-ALREADY_CODE = rf"already[_-]?(?:been[_-]?)?(?:{_SAME})|idempoten\w*in[_-]?(?:use|progress)|^duplicate[_-]?{_TWICE}"
+ALREADY_CODE = (
+    rf"already[_-]?(?:been[_-]?)?(?:{_SAME})|idempoten[\w-]{{0,24}}in[_-]?(?:use|progress)|^duplicate[_-]?{_TWICE}"
+)
 
 ACTED = (
     rf"(?:\b\w{{1,12}} )?\b(?:{_THING} (?:[\w#-]{{1,24}} ){{0,2}}{_BE}{_DONE}\b"
