@@ -4,8 +4,8 @@ Rules
 -----
 - The token travels in a header only. It is given, or read from the variable FAILSOFT_TOKEN, or from the file that
   FAILSOFT_TOKEN_FILE names.
-- Redirects are not followed: the token would go along. Proxies of the environment are not used.
-- A whole request has one deadline, however its answer comes (see ``deadlines``). Answers are limited in size, and are
+- Redirects are not followed: they would carry the token along. Proxy settings in the environment are ignored.
+- A whole request has one deadline, however its answer arrives (see ``deadlines``). Answers are limited in size, and are
   not decompressed.
 - Cookies are not kept.
 - Error messages never contain the token.
@@ -191,7 +191,7 @@ class Body:
             raise DaemonError("the answer is too large")
 
     def read(self) -> bytes:
-        """Return the whole of it."""
+        """Return the whole answer."""
         return b"".join(self._parts)
 
 

@@ -35,7 +35,7 @@ class Allowance:
         self._head: int | None = LARGEST_HEAD  # bytes that are left for the head; None after it
 
     def begin_body(self) -> None:
-        """The head has been read."""
+        """Note that the head has been read."""
         self._head = None
 
     def remaining(self, timeout: float | None) -> float | None:

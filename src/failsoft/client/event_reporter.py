@@ -8,7 +8,8 @@ Rules
 - After a failure it waits before it tries again, longer each time, up to ``LONGEST_PAUSE`` seconds.
 - A batch that the daemon refuses for good (a 4xx) is dropped and counted: it would be refused again.
 - A forked child has its own connection and name, and does not send the events that wait in its parent.
-- The daemon may get a batch twice if its answer was lost. Each event has its number in the runtime's stream, so it can tell.
+- The daemon may get a batch twice if its answer was lost. It recognises the events by their numbers in the runtime's
+  stream.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import httpx
 
 BATCH = 500  # events per request
-KEPT = 20_000  # events that wait for a daemon that is away
+KEPT = 20_000  # events kept while the daemon cannot be reached
 TIMEOUT = 2.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds
 

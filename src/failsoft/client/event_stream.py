@@ -94,7 +94,7 @@ class EventMessages:
         raise DaemonError(f"{self._host} answered {status} instead of a stream", status)
 
     def end(self) -> NoReturn:
-        """Raise: the daemon has ended the stream."""
+        """Raise ``DaemonUnavailable``: the daemon has ended the stream."""
         raise DaemonUnavailable(f"{self._host} ended the stream")
 
     @contextmanager

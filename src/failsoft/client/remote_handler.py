@@ -1,11 +1,12 @@
-"""An Error Handler on another machine. The built-in one decides if it does not answer.
+"""An Error Handler on another machine. If it does not answer, the built-in one decides.
 
 Rules
 -----
-- The daemon has ``timeout`` (100 ms) from the moment of the failure, whatever it sends. If it is slow, cannot be reached, or gives an invalid answer, ``handle`` raises.
-  Then the runtime's built-in handler decides, and the event ``HandlerFailed`` says why.
-- After ``FAILURES`` failures in a row it is not asked for ``PAUSE``; then one call asks it again.
-- A decision that is impossible or unsafe by the report counts as a failure, and is not followed.
+- The whole answer must arrive within ``timeout`` (100 ms) of the failure. If the daemon is slow, cannot be reached, or
+  gives an invalid answer, ``handle`` raises. Then the runtime's built-in handler decides, and the event
+  ``HandlerFailed`` says why.
+- After ``FAILURES`` failures in a row, the daemon gets no requests during ``PAUSE``. Then one call tries it again.
+- A decision that the report shows to be impossible or unsafe counts as a failure, and is not followed.
 - The reason of a decision names the daemon, so a trace shows who decided.
 - Requests run on OS threads, so one handler serves any number of event loops.
 """
@@ -70,7 +71,7 @@ class RemoteHandler:
         self._begin()
 
     def _begin(self) -> None:
-        """Set up the connections of this process in advance: that takes milliseconds."""
+        """Set up the connections of this process before the first failure: this takes milliseconds."""
         import httpx
 
         self._owner = os.getpid()
@@ -136,7 +137,7 @@ def _post(client: httpx.Client, report: ErrorReport, deadline: float) -> Any:
 
 def _read_decision(answer: object, host: str) -> Decision:
     try:
-        decision = Decision.from_dict(answer)  # type: ignore[arg-type]  # whatever it is
+        decision = Decision.from_dict(answer)  # type: ignore[arg-type]  # from_dict checks it
         if not (decision.delay is None or (type(decision.delay) in (int, float) and math.isfinite(decision.delay))):
             raise ValueError(f"delay: {decision.delay!r:.40}")
     except Exception as error:

@@ -74,7 +74,7 @@ def delete(*parts: str, **query: object) -> Request:
 
 
 def for_tenant(asked: Request, tenant: str | None) -> Request:
-    """Make a request about what belongs to a tenant."""
+    """Limit a request to what belongs to a tenant."""
     return asked._replace(query=_given({"tenant": tenant}))
 
 

@@ -30,8 +30,8 @@ def use_daemon_threads(runtime: Runtime) -> None:
     """Run what tools and frameworks hand to the running loop's executor in daemon threads.
 
     Both use the loop's default executor (``asyncio.to_thread``), whose threads are joined when the loop is closed and
-    when the program ends. From now on it runs what is handed to it inside a call on daemon threads, and everything else as
-    before. An executor that the user has set is not changed.
+    when the program ends. From now on, work that is submitted inside a call runs on daemon threads, and all other work
+    runs as before. An executor that the user has set is not changed.
     """
     loop = asyncio.get_running_loop()
     if loop in _LOOPS:

@@ -1,6 +1,6 @@
 """Functions for a framework's own tools: declare them, hide them, and open the turn of an agent's run.
 
-The tools themselves are in ``runtime.tools.framework_tool``; the names of it that adapters use are exported from here.
+The tools themselves are in ``runtime.tools.framework_tool``. Adapters import its names from here.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ __all__ = [
 def asked_for(
     guarded: Any, *, id: str | None, thread: str | None, turn: Callable[[], AgentRun | None] | None = None
 ) -> Iterator[AskedFor]:
-    """Say which of the model's calls a guarded function answers that a framework runs.
+    """Set the id and the thread of the model's call that a guarded function answers in the body.
 
-    The call then has that id and thread, and an undeclared tool counts as a write. ``turn`` finds the agent's
+    An undeclared tool then counts as a write. ``turn`` finds the agent's
     run. Afterwards ``valueless`` has the outcome if the call has succeeded and its value is lost.
     """
     asked = AskedFor(getattr(guarded, "__failsoft__", None), id, thread, turn)
@@ -106,10 +106,10 @@ def changed_timeout(runtime: Runtime, tool: str, words: Mapping[str, Any]) -> An
 def tools_to_hide(
     runtime: Runtime, thread: str | None, offered: Collection[str], choice: Collection[str | None] = ()
 ) -> Collection[str]:
-    """Return the tools of a framework that the model should not be offered: they cannot be used, nor can their fallbacks.
+    """Return a framework's tools that the model should not be offered: unavailable ones without an available fallback.
 
-    ``choice`` has the tools that the model must choose from. If all of them would be hidden, none is: providers refuse a
-    request with an empty choice.
+    ``choice`` has the tools that the model must choose from. If all of them are unavailable, none of them is hidden:
+    providers refuse a request with an empty choice.
     """
     there: Runner = dict  # only looked up, never run
     token = RUNNING.set(RunnerSet(LazyRunners(lambda tool: there if tool in offered else None), ()))

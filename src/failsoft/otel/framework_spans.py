@@ -2,7 +2,8 @@
 
 Rules
 -----
-- Only the current span counts, and only while it records. OpenInference keeps its spans apart; it is asked for its own.
+- Only the current span counts, and only while it records. OpenInference does not make its spans current, so its own
+  function for the current span is called.
 - It must be marked as a tool's span, and name this tool or this call. A tool that a framework has traced may call other
   tools inside, and those get spans of their own.
 - A span is used for one call. A function that calls the same tool again gets another span for it.

@@ -2,8 +2,8 @@
 
 Rules
 -----
-- Durations are recorded from the event stream, on a delivery thread. Counters and gauges are read from the runtime when a
-  reader of the SDK collects them, in that reader's thread. Calls do neither.
+- Durations are recorded from the event stream, on a delivery thread. Counters and gauges are read from the runtime
+  when a reader of the SDK collects them, in that reader's thread. Calls never record metrics themselves.
 - Every attribute has a bounded set of values; ``label`` maps names that no tool has to ``_unknown``.
 - Several runtimes of one provider share their instruments: counters are added up, and so are the gauges that count
   attempts and calls. Of the other gauges, the value that needs attention is reported: the lowest budget, the open

@@ -25,7 +25,7 @@ ELSEWHERE: Final = Pace(False, False)
 
 
 def find_pace(provider: Any) -> tuple[Any, Pace]:
-    """Return the processors of a provider, and how its spans start and end. Other processors may mean another pace."""
+    """Return the processors of a provider, and how its spans start and end while it has these processors."""
     module = type(provider).__module__
     if module.startswith("opentelemetry.trace"):  # the API alone: its spans do nothing
         return None, IN_PLACE

@@ -7,8 +7,8 @@ Rules
 - The span of an abandoned attempt ends when the call abandons it; the tool may continue.
 - The spans of a call that its turn abandons end at the turn's deadline. Later events of the call are in no span.
 - Every span that was started is ended once, whatever happens to its call.
-- The span of a framework is not ended here. Its status and its exceptions are the framework's, and so is its ``error.type`` if
-  it has one.
+- The span of a framework is not ended here. The framework sets its status and its exceptions. failsoft sets its
+  ``error.type`` only if the framework has not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CONTROL_FLOW = "ControlFlow"  # an exception that an agent framework uses for c
 
 
 def is_error(error: BaseException | None) -> bool:
-    """True for a failure. A cancelled caller and a framework's control flow are no failures."""
+    """True for a failure. A cancelled caller and a framework's control flow are not failures."""
     return error is not None and not isinstance(error, _NO_ERRORS) and type(error).__name__ != _CONTROL_FLOW
 
 
@@ -69,7 +69,7 @@ class AttemptSpan:
         self.span.set_status(Status(StatusCode.ERROR, fields.get("error")))
 
     def take(self) -> tuple[Span, int] | None:
-        """The span to end, once; None if another OS thread has ended it."""
+        """Return the span and its end time to the first caller, who must end the span; None to all others."""
         try:
             self._open.pop()
         except IndexError:

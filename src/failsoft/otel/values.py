@@ -26,7 +26,7 @@ def without_none(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sendable(value: Any) -> Any:
-    """Cut a long text and replace lone surrogates: for one of them, an exporter would lose all spans of its batch."""
+    """Cut a long text and replace lone surrogates: one of them would cost an exporter its whole batch."""
     if not isinstance(value, str) or (len(value) <= LIMIT and value.isascii()):
         return value
     return value[:LIMIT].encode(errors="replace").decode()

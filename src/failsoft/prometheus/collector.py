@@ -2,8 +2,8 @@
 
 Rules
 -----
-- ``REGISTRY.register(PrometheusCollector(rt))`` is all. Several runtimes get names: ``PrometheusCollector(search=a, pay=b)``
-  adds the label ``runtime``.
+- ``REGISTRY.register(PrometheusCollector(rt))`` is all that is needed. Several runtimes get names:
+  ``PrometheusCollector(search=a, pay=b)`` adds the label ``runtime``.
 - Counters are read from the runtime at the scrape. Durations, error codes and turns come from the event stream, on a delivery
   thread, and are counted from the moment that the collector is made.
 - A scrape never raises and never makes a call wait. It waits up to ``PATIENCE`` seconds for the events so far. A

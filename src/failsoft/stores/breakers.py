@@ -16,7 +16,7 @@ Close = Callable[[], None]
 def open_breakers(
     given: str | BreakerStore | None, store: Store | None, *, wall: Callable[[], float]
 ) -> tuple[BreakerStore, Close | None] | None:
-    """Return the breaker store and what closes it, if it was opened here; None if circuits stay in the process."""
+    """Return the breaker store, and what closes it if it was opened here; None if circuits stay in the process."""
     if given is None:
         return None if store is None else (cast("BreakerStore", getattr(store, "breakers")), None)  # noqa: B009 - not of Store
     if not isinstance(given, str):

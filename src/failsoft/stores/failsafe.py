@@ -7,10 +7,10 @@ Rules
   next ``flush`` (and every one already waiting) returns False.
 - A store written for version 0.1.0 has no ``take``, ``claim`` and ``swap``. They are then composed of ``get``, ``put``
   and ``delete``, which is atomic only within this process; a warning says so.
-- ``swap`` raises ``TimeoutError`` if the store fails: an operator waits for it, and must know.
+- ``swap`` raises ``TimeoutError`` if the store fails, because an operator waits for its result.
 - ``append`` may raise: the thread that writes events counts the loss.
-- A read on the thread of an event loop is made on another thread, and waited for no longer than ``PATIENCE``: a store
-  that hangs does not block the loop forever. Calls do not read there at all (``runtime.persistence.store_reads``).
+- On the thread of an event loop, a read is made by another thread. It blocks the loop for at most ``PATIENCE`` seconds,
+  even if the store hangs. Calls never read there (``runtime.persistence.store_reads``).
 - An object that does not implement the protocol is refused, naming the missing methods.
 
 Why failsoft's own stores are wrapped too: one code path, and no store has to be trusted.
@@ -98,7 +98,7 @@ class FailsafeStore:
         return self._read(lambda: self._store.find(kind, scope), [])
 
     def find_or_raise(self, kind: Kind, scope: str = "") -> list[tuple[str, Any]]:
-        """``find`` for people: a failure must not look like an empty list, so it raises ``TimeoutError``."""
+        """``find`` for output to people. A failure raises ``TimeoutError``: it must not look like an empty list."""
         found: list[tuple[str, Any]] | None = self._read(lambda: self._store.find(kind, scope), None)
         if found is None:
             raise TimeoutError("the store failed")
@@ -196,7 +196,7 @@ class FailsafeStore:
             return otherwise
 
     def _read(self, use: Callable[[], R], otherwise: R) -> R:
-        """Read. An event loop's thread has another thread read, and waits for it no longer than ``PATIENCE``."""
+        """Read; on an event loop's thread, read on another thread and wait for at most ``PATIENCE`` seconds."""
         if not _is_on_loop():
             return self._try(use, otherwise)
         found: list[R] = []

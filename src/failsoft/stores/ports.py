@@ -101,9 +101,9 @@ class Records(Protocol):
     def swap(
         self, kind: Kind, changes: Mapping[str, tuple[Any, Any]], *, ttl: float | None = None, timeout: float
     ) -> bool:
-        """Replace several values at once: by key, the value expected and the new one. None stands for no value.
+        """Replace several values at once. ``changes`` has the expected and the new value by key; None means no value.
 
-        True: all had the values expected; they are replaced, and that is durable. False: nothing has changed. Raise
+        Return True if all values were as expected and the new ones are durable, False if nothing has changed. Raise
         ``TimeoutError`` if durability is not confirmed within ``timeout`` seconds.
         """
 
@@ -150,7 +150,7 @@ class KeptCircuit(NamedTuple):
     """A circuit in a store."""
 
     state: BreakerState  # ``since`` is a wall-clock time
-    opened_by: Fault | None = None  # fallbacks are chosen by it
+    opened_by: Fault | None = None  # the fault that decides which fallbacks apply
 
 
 Watcher = Callable[[str, KeptCircuit, int], None]  # gets the key, the circuit and its version

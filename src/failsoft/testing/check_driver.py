@@ -9,7 +9,7 @@ Rules
 - The same answers must give the same steps and the same outcome. A pipeline that reads a clock, a random source, a log,
   a lock, a store or the state of others fails: none of these exists during the replay.
 - A driver must answer each step with a value of the type that ``failsoft.runtime.call.steps`` names.
-- A call is replayed when it ends. What was found is raised at the end of the block, as one AssertionError.
+- A call is replayed when it ends. At the end of the block, all failures are raised as one AssertionError.
 """
 
 from __future__ import annotations
@@ -225,8 +225,7 @@ class _Tape:
         return self._tools.setdefault(id(tool), _ToolFacts(tool))
 
 
-# --- substitutes that hold only the data that the pipeline may read
-# -----------------------------------------------------------
+# --- substitutes with only the data that the pipeline may read --------------------------------------------------------
 
 
 class _HealthFacts:

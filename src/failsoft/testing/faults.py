@@ -59,7 +59,7 @@ _KNOWN = ", ".join(sorted([*_RAISED, *_STATUSES, "hang", "ok", "slow(0.5)", "429
 
 
 def _warn_if_discarded(planned: Callable[..., Any], caller: FrameType, taken: list[Taken]) -> None:
-    """Warn if the statement that wrapped a tool dropped the result: the tool itself is then called, without faults."""
+    """Warn if the statement that wrapped a tool discarded the result: calls then reach the tool without faults."""
     frame, line, name = id(caller), caller.f_lineno, planned.__name__
 
     def dropped() -> None:
@@ -148,7 +148,7 @@ class FaultPlan:
     def wrap(self, tool: Callable[P, R]) -> Callable[P, R]:
         """Put this plan in front of a tool. The signature is kept; ``async def`` stays ``async def``.
 
-        For a guarded function it wraps the unguarded one: register the result with ``rt.add``. It runs in this process,
+        A guarded function loses its guard: register the result with ``rt.add``. The result runs in this process,
         whatever the tool's ``isolation``.
         """
         if not callable(tool):

@@ -29,7 +29,7 @@ _HEAD_START = 0.05  # real seconds for outside work, so that the speed of a thre
 
 
 class Deadlock(RuntimeError):
-    """Under virtual time everything waits, and nothing can end the waiting."""
+    """All tasks wait under virtual time, and nothing can wake them."""
 
 
 class Movable(Protocol):

@@ -136,8 +136,7 @@ def _is_from_handler(watch: Watch, tool: BaseTool, text: str) -> bool:
 def _read(tool: BaseTool, arguments: dict[str, Any], text: str) -> Exception:
     """Turn an error message into an exception.
 
-    ToolNode blames the arguments for every pydantic error, so check
-    them.
+    ToolNode blames the arguments for every pydantic error, so check them.
     """
     blamed = text.startswith(MISFIT)
     schema = tool.tool_call_schema

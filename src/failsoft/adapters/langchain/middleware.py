@@ -53,7 +53,7 @@ class FailsoftMiddleware(AgentMiddleware[Any, Any, Any]):
     """Run all tools of an agent through a runtime."""
 
     def __init__(self, runtime: Runtime, *, graceful: bool = True) -> None:
-        """With ``graceful=False``, failures are raised, for error handlers of your own before it in the list."""
+        """With ``graceful=False``, failures are raised for your own error handlers, which come earlier in the list."""
         super().__init__()
         require_runtime(runtime, "FailsoftMiddleware(rt)")
         refuse_odd_flag("graceful", graceful)

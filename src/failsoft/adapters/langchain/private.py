@@ -62,7 +62,7 @@ def find_run(config: Any) -> Any:
 
 
 def at_end_of(run: Any, do: Callable[[], None]) -> None:
-    """Call ``do`` when a run ends, in whatever way. Without the private name, the run ends when its object is freed."""
+    """Call ``do`` when a run ends, however it ends; without the private name, when the run's object is freed."""
     push = getattr(getattr(run, "stack", None), "callback", None)
     if callable(push):
         push(do)

@@ -1,7 +1,7 @@
-"""Calls that a middleware around failsoft's makes again because failsoft has raised their failure.
+"""Stop middleware around failsoft's from repeating failed calls.
 
-failsoft raises only for error handlers of the user's. A middleware on the way to them that retries would repeat what must
-not be repeated, and multiply attempts. It gets the same error once more instead.
+failsoft raises a failure only if the user has an error handler for it. A middleware between failsoft and this handler
+may retry: it would repeat unsafe calls and multiply attempts. It gets the same error again instead of another run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def note_raised(request: ToolCallRequest, error: Exception) -> None:
 
 
 def refuse_repeated(request: ToolCallRequest) -> None:
-    """Raise the error of this very call again, if it has failed before. With other arguments it is another call."""
+    """Raise the same error again if this call has failed before. A call with other arguments is another call."""
     name, args, error = vars(request.runtime).get(_KEY, ("", None, None))
     if error is not None and (name, args) == (request.tool_call["name"], request.tool_call["args"]):
         log.warning(

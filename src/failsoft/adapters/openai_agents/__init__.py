@@ -11,9 +11,9 @@ Rules
   Hosted tools, computers, shells and patch editors stay as they are.
 - The SDK shows the model the text of every exception of a custom tool. So a failure of such a tool is raised with the
   explanation as its text.
-- A guarded tool shares all attributes with the user's own. The SDK's checks of ``needs_approval``, ``is_enabled`` and
-  guardrails hold, also when they change during a run. Hooks, ``tool_use_behavior`` and ``custom_data_extractor`` get
-  the user's own tool.
+- A guarded tool shares all attributes with the user's own. So the SDK still checks ``needs_approval``, ``is_enabled``
+  and guardrails, even if these change during a run. Hooks, ``tool_use_behavior`` and ``custom_data_extractor`` get the
+  user's own tool.
 - The user's settings for failures come first: ``failure_error_function`` (or ``None``), ``timeout_behavior``,
   ``timeout_error_function``, ``RunConfig(tool_error_formatter=...)``. Otherwise the model reads failsoft's explanation as
   the call's result; with ``graceful=False`` the tool's own exception is raised.
@@ -22,9 +22,9 @@ Rules
 - A tool's ``timeout`` applies to each attempt, and functions that block may have one as well (30 s by default).
 - A dead MCP server does not end the run: its tools are missing, and the model is told why.
 - A tool that must be approved, that has guardrails or that is disabled is never used as a fallback.
-- An agent inside a tool that breaks off is not run again: its own tools may have acted.
-- The thread is the run's ``group_id``, unless ``thread`` finds another. Tools that are missing in it are not offered,
-  unless there is a fallback or ``tool_choice`` leaves no other tool.
+- If an agent inside a tool breaks off, it is not run again: its own tools may have acted.
+- The thread is the run's ``group_id``, unless ``thread`` finds another. Tools that are unavailable in the thread are
+  not offered, unless there is a fallback or ``tool_choice`` leaves no other tool.
 - One run is one turn without a deadline. Agents that it hands off to, and agents inside tools, share the turn.
 """
 

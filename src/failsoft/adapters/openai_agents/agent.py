@@ -72,7 +72,7 @@ def _look_at(agent: Any) -> None:
 
 
 class GuardedAgent(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the original's __hash__
-    """The members of an agent that guarding overrides."""
+    """The overridden members of a guarded agent."""
 
     own = ("_wrapped_hooks",)
     _guard: Guard
@@ -135,10 +135,10 @@ class GuardedAgent(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the original
         vars(self)["tool_use_behavior"] = behavior
 
     def __eq__(self, other: object) -> bool:
-        """Compare the agents that are guarded, as they compare themselves."""
+        """Compare the original agents, by their own ``__eq__``."""
         if self is other:
             return True
-        _ = self.tools, getattr(other, "tools", None)  # both lists follow changes to their agents' when they are read
+        _ = self.tools, getattr(other, "tools", None)  # reading brings both lists up to date
         return bool(without_guard(self) == without_guard(other))
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:

@@ -107,7 +107,7 @@ class Guard:
         self.runtime = runtime
         self.graceful = graceful
         self.proxy_classes: dict[tuple[type, type], type] = {}  # generated classes of proxies
-        self.has_run = False  # once an agent with this guard was run
+        self.has_run = False  # True once an agent with this guard has run
         self._thread = thread
         self._servers = _PerObject()  # the guarded proxies of servers
         self._offered = _PerRun()  # tool id -> tool: the candidates for fallbacks

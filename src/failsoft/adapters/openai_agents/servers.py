@@ -55,7 +55,7 @@ class _Method:
 
 
 class GuardedServer(GuardedProxy):
-    """The members of an MCP server that guarding overrides."""
+    """The overridden members of a guarded MCP server."""
 
     own = ("_id", "lost")
     _guard: ServerGuard

@@ -65,7 +65,7 @@ class GuardedCustomInvoker:
 
 
 class AnyGuardedTool(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the original's __hash__
-    """The members of every kind of tool that guarding overrides."""
+    """The overridden members that all kinds of guarded tools have."""
 
     own = ("_invoker", "_original")
     invoker_class: type[Any]
@@ -99,7 +99,7 @@ class AnyGuardedTool(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the origin
         vars(self)["custom_data_extractor"] = extract
 
     def __eq__(self, other: object) -> bool:
-        """Compare the tools that are guarded, as they compare themselves."""
+        """Compare the original tools, by their own ``__eq__``."""
         mine, theirs = without_guard(self), without_guard(other)
         if isinstance(theirs, FunctionTool | CustomTool) and vars(theirs) is vars(mine):
             return True
@@ -107,7 +107,7 @@ class AnyGuardedTool(GuardedProxy):  # noqa: PLW1641 - new_proxy sets the origin
 
 
 class GuardedTool(AnyGuardedTool):
-    """The members of a function tool that guarding overrides."""
+    """The overridden members of a guarded function tool."""
 
     invoker_class = GuardedInvoker
 
@@ -122,7 +122,7 @@ class GuardedTool(AnyGuardedTool):
 
 
 class GuardedCustomTool(AnyGuardedTool):
-    """The members of a custom tool, which takes text instead of JSON arguments, that guarding overrides."""
+    """The overridden members of a guarded custom tool. Custom tools take text instead of JSON arguments."""
 
     invoker_class = GuardedCustomInvoker
 

@@ -195,7 +195,7 @@ def _is_part(call: Any) -> bool:
 
 
 def _unknown_part(call: Any) -> Other | None:
-    """Find a part or block of an unknown kind: a key, not known here, that holds an object."""
+    """Find a part or block of an unknown kind: an object under an unknown key."""
     if not isinstance(call, Mapping) or isinstance(call.get("tool") or call.get("name"), str):
         return None  # a name beside the object: no provider writes calls like that
     for key, value in call.items():

@@ -3,12 +3,12 @@
 Rules
 -----
 - The text is exactly that; only secrets are masked. ``__cause__`` is the original exception.
-- pydantic-ai's control flow passes through unchanged, first of all ``ModelRetry``. So does everything that is not an
+- pydantic-ai's control flow, such as ``ModelRetry``, passes through unchanged. So does everything that is not an
   ``Exception``: cancellation, ``KeyboardInterrupt`` …
 - A ``ModelRetry`` made here carries a mark, so that the capability can recover the original error. The errors that
   pydantic-ai makes from a timeout or an MCP server's error (``ModelRetry``, ``ToolFailed``) are recognised too. A
   ``ModelRetry`` that a tool raised itself passes through.
-- An agent that ran inside a tool and broke off may have acted before, whatever its error says.
+- If an agent inside a tool broke off, its tools may have acted before, whatever its error says.
 """
 
 from __future__ import annotations

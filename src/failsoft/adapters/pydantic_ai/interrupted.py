@@ -1,7 +1,7 @@
 """Explain calls that a crash or a cancellation left unanswered.
 
-pydantic-ai answers them itself, as interrupted "before a result was produced". A model that reads this pays again. Here
-it learns what may have happened.
+pydantic-ai itself answers such a call as interrupted "before a result was produced". A model that reads this may pay
+again. So its text is replaced by failsoft's, which says what may have happened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OUTCOME_KEY = "failsoft"  # metadata key of the outcome, in an answer that pyda
 
 
 async def explain_interrupted(runtime: Runtime, messages: Iterable[ModelMessage], thread: str | None) -> None:
-    """Replace the text of pydantic-ai's synthesised answers. They keep it for this run and later ones."""
+    """Replace the text of pydantic-ai's synthesised answers, for this run and later ones."""
     found: list[Any] = []
     calls: list[Unanswered] = []
     asked: dict[str, Any] = {}

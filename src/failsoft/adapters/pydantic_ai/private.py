@@ -106,5 +106,5 @@ def is_engine_toolset(kind: type[Any]) -> bool:
 
 
 def dynamic_toolset(toolset: Any) -> Any:
-    """Return the toolset that a function has made for this run (``@agent.toolset``). None if unknown: it is not checked."""
+    """Return the toolset that a function made for this run (``@agent.toolset``); None, and unchecked, if unknown."""
     return getattr(toolset, "_toolset", None)

@@ -1,7 +1,7 @@
-"""Tools that a toolset of the user's own runs again inside one attempt.
+"""Stop the user's own toolsets from repeating a tool inside one attempt.
 
-A ``WrapperToolset`` that retries repeats what must not be repeated, and failsoft sees one attempt. If the tool is not safe to
-repeat, the wrapper gets the same error once more instead of another run.
+A user's ``WrapperToolset`` may retry inside the guard, where failsoft sees only one attempt. If the tool is not safe to
+repeat, the wrapper gets the same error again instead of another run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from failsoft.integration.api import Runtime, visible
 
 log = logging.getLogger("failsoft")
 
-Runs = list[tuple[AbstractToolset[Any], str, dict[str, Any], Exception]]  # that have failed
+Runs = list[tuple[AbstractToolset[Any], str, dict[str, Any], Exception]]  # failed runs
 RUNS: ContextVar[Runs | None] = ContextVar(
     "failsoft_runs", default=None
-)  # of the attempt under way; None: all may be repeated
+)  # the failed runs of the current attempt; None: every tool may be repeated
 
 
 @dataclass
@@ -50,7 +50,7 @@ class OnceToolset(WrapperToolset[AgentDepsT]):
 
 
 def may_be_repeated(runtime: Runtime, name: str) -> bool:
-    """Return True if repeating a tool does no harm. Tools of agents that are neither declared nor recognised count as writes."""
+    """Return True if repeating a tool does no harm. An agent's tool counts as a write unless declared or recognised."""
     info = runtime.tools[name]
     options = info.options
     return info.effect == "read" or options.idempotent is True or options.idempotency_key is not None

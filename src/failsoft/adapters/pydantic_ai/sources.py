@@ -4,8 +4,8 @@ Rules
 -----
 - A source is entered, queried and exited in the run's own task: sessions and cancel scopes belong to the task that
   opened them. The result is then reported to the runtime as a call of the tool ``toolset:<id>``. So it is classified,
-  counted by a breaker and listed in the turn's report. While the breaker is open, the source is not queried. Its
-  timeout is the manifest's for that tool, or its own.
+  counted by a breaker and listed in the turn's report. While the breaker is open, the source is not queried. The
+  timeout is the manifest's for that tool, or the source's own.
 - Sources of the same name are numbered (``docs``, ``docs-2``); each has its own breaker.
 - The model is told that tools are missing: a dead server is not an empty one.
 - Function toolsets are not sources: they fail only through the user's own code.

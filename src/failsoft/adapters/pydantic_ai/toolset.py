@@ -280,7 +280,7 @@ async def whole(stream: Any) -> list[Any]:
 
 
 def _with_remark(value: Any, remark: str) -> ToolReturn[Any]:
-    """Add a remark for the model to a value, which stays as it is."""
+    """Add a remark for the model; the value itself stays unchanged."""
     if not isinstance(value, ToolReturn):
         return ToolReturn(value, content=remark)
     content = [value.content] if isinstance(value.content, str) else value.content or ()

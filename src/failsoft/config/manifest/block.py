@@ -99,7 +99,7 @@ class Block(BaseModel):
 
 
 class From:
-    """Annotation for a value that is written as a block, or passed finished as one of ``ready``."""
+    """Annotation for a value that is written as a block, or passed from Python as an object of a class in ``ready``."""
 
     def __init__(self, block: type[Block], *ready: type) -> None:
         self.block = block

@@ -5,8 +5,8 @@ Rules
 - An *error* cannot work: a tool that does not exist, two policies that contradict each other.
 - A *warning* works, but not as a reader would expect: a policy that is never reached, retries that exceed their turn's
   time, a default that nothing uses.
-- Code may register more tools; ``known`` lists them. A fallback or a plan's tool that is in neither place is an error:
-  the manifest can list a tool from code without an entry point.
+- Code may register more tools; ``known`` lists them. A fallback or a plan's tool that is neither in the manifest nor in
+  ``known`` is an error: the manifest can list a tool from code without an entry point.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Problem:
 
     def __str__(self) -> str:
         line = ": ".join(part for part in (self.place, self.field, self.message) if part)
-        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)  # may be anything
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)  # any text
 
 
 def name_field(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Manifest blocks for what protects a tool: retries, breaker, cooldown, fallbacks.
 
-A fallback and a tool take the same blocks. Both may write them in one block, ``error_handling``, whose parts ``spread``
-moves to their fields.
+A fallback and a tool take the same blocks. Both may group these blocks under ``error_handling``; ``spread`` then moves
+each part to its field.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Rules
 -----
-- ``swap`` is a request to the store's writer: it is in the file when it returns, and atomic between processes.
-- A thread looks for changes every ``POLL`` seconds while there is a watcher. It does not keep the store alive.
+- ``swap`` is a request to the store's writer. It returns when the circuit is in the file, and is atomic between
+  processes.
+- A thread looks for changes every ``POLL`` seconds while there is a watcher. The thread does not keep the store alive.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from failsoft.stores.ports import KeptCircuit, Kind, Watcher
 from failsoft.stores.sqlite.database import Request, find_record, put_record
 
 POLL = 0.25  # seconds
-PATIENCE = 5.0  # seconds for which a swap waits for its transaction
+PATIENCE = 5.0  # seconds that a swap waits for its transaction
 
 
 class Host(Protocol):
@@ -106,7 +107,7 @@ class SqliteBreakers:
         self._watchers.clear()
 
     def renew_after_fork(self) -> None:
-        """Look with a thread of its own in a forked child."""
+        """Start a new thread in a forked child, which has none of its parent's threads."""
         self._poller = None
         if self._watchers:
             self._start()

@@ -70,7 +70,7 @@ class Append(NamedTuple):
 
 
 class Request:
-    """A change for whose result the caller waits."""
+    """A change whose result the caller waits for."""
 
     def __init__(self) -> None:
         self.withdrawn = False  # the caller has given up: do not perform it

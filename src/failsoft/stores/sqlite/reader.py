@@ -2,10 +2,10 @@
 
 Rules
 -----
-- Any thread may read; one at a time does.
+- Any thread may read, but only one reads at a time.
 - If the file was deleted, moved aside or replaced, the file that has its name now is read.
-- If another process locks out readers, a read waits ``PATIENCE`` seconds and finds nothing. For as long again, further
-  reads find nothing without waiting.
+- If another process locks out readers, a read waits ``PATIENCE`` seconds and finds nothing. For the next ``PATIENCE``
+  seconds, further reads find nothing without waiting.
 - A forked child opens the file anew and never touches its parent's connection.
 - The connection is closed with the reader: programs need not close their stores.
 """

@@ -14,7 +14,7 @@ from failsoft.observe.success_runs import iso
 from failsoft.stores.sqlite.database import ROW, Append, prune
 
 PRUNE_EVERY = 600.0  # seconds
-LONGEST_JUMP = 3600.0  # seconds that retention follows a wall clock that was set forward
+LONGEST_JUMP = 3600.0  # seconds of a forward jump of the wall clock that retention accepts
 
 
 class Retention:
@@ -45,7 +45,7 @@ class Retention:
         prune(connection, before=before, most=None, size=self.max_size)
 
     def _trusted_time(self, max_age: float | None) -> float:
-        """The wall clock, limited to little more than this process has run: a clock jump must not empty the trace."""
+        """Return the wall-clock time with forward jumps cut to ``LONGEST_JUMP``: a jump must not empty the trace."""
         wall, monotonic = self._opened_at
         most = wall + time.monotonic() - monotonic + min(LONGEST_JUMP, (max_age or LONGEST_JUMP) / 2)
         return min(self._wall(), most)

@@ -113,8 +113,8 @@ class Writer:
             if self._closed or self._size + size > MOST_WAITING:
                 self._dropped += size
                 return False
-            # An interrupt may come after each call. So the writer, which has to wait for the lock, is woken before there is
-            # work, and the size is counted before the list grows.
+            # An interrupt may come after each call. So wake the writer first (it waits for the lock before it looks for
+            # work), and count the size before the list grows.
             if not self._waiting or self._size + size >= ENOUGH:  # otherwise the writer is awake already
                 self._changed.notify_all()
             self._size += size
@@ -197,7 +197,7 @@ class Writer:
         return Troubles(self._failures, self._dropped, self._trouble)
 
     def _await_writer(self) -> None:
-        """Wait until readers can see what is queued, unless it cannot be written now: they see what is in the file then."""
+        """Wait until the queue is in the file. After a failed write, do not wait: readers then see the old file."""
         if not self._stuck:
             self._is_written(BUSY_SECONDS)
 
@@ -205,7 +205,7 @@ class Writer:
         connection: sqlite3.Connection | None = None
         while True:
             with self._lock:
-                if self._writer is not threading.current_thread():  # an interrupt kept it from being known
+                if self._writer is not threading.current_thread():  # the start of this thread was interrupted
                     break
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 self._changed.wait_for(lambda: self._waiters or self._closed or self._size >= ENOUGH, LINGER)
@@ -227,7 +227,7 @@ class Writer:
             return self._recover(connection, error)
         except Exception as error:
             return self._recover(connection, error, hopeless=not is_no_database(error))
-        except BaseException:  # an interrupt, where no writer can be started
+        except BaseException:  # an interrupt in the main thread, which writes if no writer can be started
             with self._lock:
                 self._waiting, self._writing = self._writing + self._waiting, []
             raise

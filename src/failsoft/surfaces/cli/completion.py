@@ -22,7 +22,7 @@ def completion(context: click.Context, shell: str, as_json: bool) -> int:
     """
     found = get_completion_class(shell)
     assert found is not None, "click supports all of SHELLS"
-    # not found.source(): for bash it starts a shell to ask for its version
+    # found.source() would start bash to ask for its version
     script = ShellComplete.source(found(context.find_root().command, {}, "failsoft", "_FAILSOFT_COMPLETE"))
     if as_json:
         print_json({"shell": shell, "script": script})

@@ -80,7 +80,7 @@ def _opening() -> RenderableType:
 
 
 def find_program() -> str:
-    """Return what to type for ``failsoft``; in an inactive environment, the way it was started."""
+    """Return the command that starts failsoft here: its name if it is on the path, else what started this process."""
     started = Path(sys.argv[0])
     if which("failsoft") is not None:
         return "failsoft"
@@ -110,7 +110,7 @@ def _closing(report: TurnReport, width: int, program: str) -> RenderableType:
 
 
 def _command(command: str, purpose: str, longest: int, width: int) -> RenderableType:
-    """Format a command to copy, never wrapped, and its purpose: beside it, or below it if there is no room."""
+    """Format a command to copy and its purpose. The purpose goes below if there is no room beside the command."""
     from rich.text import Text
 
     beside = longest + 2 + len(purpose) <= width

@@ -76,7 +76,7 @@ class Lines:
             self._shown += 1
             if self._began is None:
                 self._began = event.timestamp
-            line = None if event.event_type == "CallRunning" else describe(event)  # its end will be shown
+            line = None if event.event_type == "CallRunning" else describe(event)  # the call's end is shown
             if line:
                 at = f"{event.timestamp - self._began:7.2f} s"
                 name = f"{clean(event.call_id)}: " if event.call_id else ""

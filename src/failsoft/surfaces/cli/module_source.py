@@ -23,7 +23,7 @@ class Parameters(NamedTuple):
 
 
 def find_undefined(manifest: Manifest) -> Iterator[Problem]:
-    """Find functions that their modules do not define, and options that name parameters which they do not have."""
+    """Find functions that are missing from their modules, and options that name missing parameters."""
     for id, tool in manifest.tools.items():
         if not isinstance(tool.entrypoint, Function):
             continue
@@ -94,7 +94,7 @@ def parameters_of(tool: ManifestTool) -> Parameters | None:
 
 
 def _defines(node: ast.AST, name: str) -> bool:
-    """True if a node gives a name its meaning."""
+    """True if a node defines a name."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return node.name == name
     if isinstance(node, ast.Import | ast.ImportFrom):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.5  # seconds between reads
 
-_NARROW = 60  # columns; a narrower list of turns leaves out when they began
+_NARROW = 60  # columns; below this width, the list of turns has no start times
 
 
 @click.group(short_help="List, show, export and replay recorded turns.")
@@ -78,7 +78,7 @@ def list_turns(limit: int, store: str | None, trace: str | None, as_json: bool) 
         console.print(Text(f"There are no turns in {clean(source.name)}.", "bright_black"))
         return code
     lines = [("turn", "began (UTC)", "took", "status", "calls", "where the time went"), *map(_cells, turns)]
-    if console.width < _NARROW:  # what fits is more than the beginning
+    if console.width < _NARROW:  # leave out the start times: the other columns matter more
         lines = [(turn, *others) for turn, _, *others in lines]
     for line in _table(lines):
         line.truncate(console.width, overflow="ellipsis")
@@ -192,7 +192,7 @@ _FORMS = {".html": "html", ".htm": "html", ".jsonl": "jsonl", ".json": "jsonl", 
 
 
 def _form_of(output: Path | None, form: str | None) -> str:
-    """The format that a file's name asks for, unless one is given."""
+    """Return the format that the file's name asks for, else the given one; raise if they differ."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in (".csv", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".xml"):
         raise click.UsageError(f"--output {output}: a turn is written as .jsonl or .html, not as {suffix}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from failsoft.analysis.why import Loss, Why
 
 _NAME, _RESULT = 36, 36  # columns, at most
-_LEAST = 12  # columns for the attempts of a call; with less of them a call takes several lines
+_LEAST = 12  # columns for the attempts of a call; with fewer, a call takes several lines
 
 
 @click.command(
@@ -95,7 +95,7 @@ def _calls(rows: tuple[Row, ...], width: int) -> RenderableType:
 
 
 def _stack_calls(rows: tuple[Row, ...], width: int) -> RenderableType:
-    """List the calls with the result below the name, so that nothing of it is cut."""
+    """List the calls with the result below the name, so that no result is cut."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text

@@ -2,14 +2,13 @@
 
 Rules
 -----
-- The order of checks, before any route is looked up: one length of the body and one Host (400), an allowed Host (421),
-  Origin and Sec-Fetch-Site (403), token (401, or 429 if the address is refused too often), rate of the token (429).
-  Requests with a valid token never wait for those without: both may come from one address, of this machine or of a
-  proxy.
+- Requests are checked in this order, before routing: at most one body length, one Host (400), an allowed Host
+  (421), Origin and Sec-Fetch-Site (403), the token (401, or 429 if the address is refused too often), the token's rate
+  (429). Refused requests never use up the rate of a valid token, even if both come from one address, such as a proxy's.
 - Only ``GET`` and ``HEAD`` of ``/healthz`` need no token; their answer is empty.
 - The token is in the header ``Authorization: Bearer …`` and nowhere else.
 - Paths are compared as the server has received them, in ``scope["path"]``.
-- HTTP/1.0 knows no Host: such a request may come without one. Browsers always send it, and the allow-list is for them.
+- HTTP/1.0 requests may omit Host. The allow-list protects browsers, and browsers always send Host.
 - The Host allow-list has the addresses that the daemon is bound to and ``localhost``; others must be listed. No origin is
   allowed unless it is listed, ``null`` included.
 """
@@ -167,6 +166,6 @@ def host_name(host: str) -> str:
 
 
 def allowed_hosts(bound: str, more: Iterable[str]) -> frozenset[str]:
-    """The hosts that a daemon answers for: this machine's own names, the address that it is bound to, and those listed."""
+    """Return the hosts that a daemon answers for: this machine's own names, the bound address, and ``more``."""
     own = f"[{bound}]" if ":" in bound else bound
     return frozenset({*LOCAL, own.lower(), *(name.lower() for name in more)})

@@ -30,7 +30,7 @@ def list_mistakes(found: Sequence[_Mistake], models: Sequence[type[BaseModel]]) 
 
 
 def check_query(given: Iterable[tuple[str, str]], known: Sequence[str]) -> str | None:
-    """Name a parameter that the route does not have, or that is there twice; None if all are right."""
+    """Describe the first parameter that is unknown or repeated; None if there is none."""
     seen: set[str] = set()
     for name, _ in given:
         if name not in known:
@@ -57,7 +57,7 @@ def _detail(one: _Mistake, known: Sequence[str]) -> str:
 
 
 def _is_other_form(one: _Mistake, found: Sequence[_Mistake]) -> bool:
-    """True for "not a text" where the value is an object whose fields have mistakes of their own."""
+    """True for the mistakes of another form, if the fields of the form that was written have mistakes of their own."""
     place = one["loc"]
     return (
         bool(place)
@@ -67,11 +67,11 @@ def _is_other_form(one: _Mistake, found: Sequence[_Mistake]) -> bool:
 
 
 def _is_form(part: str | int) -> bool:
-    """True if a part of the place is the name that pydantic gives a form, not a field's name."""
+    """True if a part of a location is pydantic's name for a form, not the name of a field."""
     return isinstance(part, str) and (part == "constrained-str" or part[:1].isupper())
 
 
 def _pointer(place: Sequence[str | int]) -> str:
-    # the last part may be a stranger's field name; all others were read from the models
+    # cut each part: the last one may be any field name that the client sent
     parts = [part for index, part in enumerate(place) if index == 0 or not _is_form(part)]
     return "".join("/" + str(part)[:200].replace("~", "~0").replace("/", "~1") for part in parts)

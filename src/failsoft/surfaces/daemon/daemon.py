@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from failsoft.stores.ports import Store
 
 REMEMBERED = 5_000  # remote events that are recognised after a restart if they are sent again
-JOBS_SECONDS = 0.3  # seconds that cancelled calls and turns have to end
+JOBS_SECONDS = 0.3  # seconds for cancelled calls and turns to end
 
 
 class Daemon:

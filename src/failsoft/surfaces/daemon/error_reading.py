@@ -44,7 +44,7 @@ def read_error(error: str | ErrorDetails) -> BaseException | str:
 
 
 def _key(error: str | ErrorDetails) -> _Key | None:
-    """Return the values that the classification of an error depends on; None if they are not a few short ones."""
+    """Return the values that the classification of an error depends on; None if they are too many or too long."""
     if isinstance(error, str) or error.headers or error.body is not None or error.retry_after is not None:
         return None
     if len(error.message) + len(error.type or "") + len(str(error.code)) > LONGEST_KNOWN:
@@ -53,7 +53,7 @@ def _key(error: str | ErrorDetails) -> _Key | None:
 
 
 class ErrorReader:
-    """Classifies reported errors. It remembers the latest: a tool that is down repeats the same one."""
+    """Classifies reported errors. Caches recent results, because a tool that is down repeats the same error."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall

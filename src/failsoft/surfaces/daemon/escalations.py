@@ -2,12 +2,13 @@
 
 Rules
 -----
-- One entry per tenant, runtime, tool and error code. It counts, and names the latest call; so a broken tool is one
-  entry, however often it is called.
+- There is one entry per tenant, runtime, tool and error code. The entry counts the escalations and names the latest
+  call. So a broken tool is one entry, however often it is called.
 - An acknowledged entry is reopened when the same failure happens again.
-- Entries are kept in the store, and survive a restart. Those that have only been counted again are written at most every
-  ``RECOUNT_SECONDS``: a crash may lose a second of counting, but no entry. The ``MOST`` latest of each tenant are kept, for ``KEPT_SECONDS``.
-  Beyond ``MOST_IN_ALL``, the tenant that has most of them loses its oldest.
+- Entries are kept in the store, and survive a restart. If only its count has changed, an entry is written at most every
+  ``RECOUNT_SECONDS``: a crash may lose a second of counting, but no entry.
+- The ``MOST`` latest entries of each tenant are kept, for ``KEPT_SECONDS``. Beyond ``MOST_IN_ALL`` entries, the tenant
+  with most entries loses its oldest.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Escalations:
         self._lock = threading.Lock()  # ``save`` runs on the thread of commits
         self._entries: TenantTable[Entry] = TenantTable()
         self._unsaved: dict[tuple[str | None, str], None] = {}  # tenants and ids of entries
-        self._recounted: dict[tuple[str | None, str], None] = {}  # those that have only been counted again
+        self._recounted: dict[tuple[str | None, str], None] = {}  # entries of which only the count has changed
         self._recounts_saved = 0.0
         for _, entry in sorted(store.find("escalation"), key=lambda kept: float(kept[1]["last"])):
             self._entries.put(entry["tenant"], entry["id"], entry)

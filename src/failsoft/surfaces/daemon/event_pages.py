@@ -19,7 +19,7 @@ from failsoft.surfaces.daemon.scoping import full_id, tenant_for
 
 EVENT_TYPES = frozenset(value for name, value in vars(events).items() if name.isupper() and isinstance(value, str))
 LONGEST_PAGE = 1_000  # events
-MOST_READ = 20_000  # events that one page looks through
+MOST_READ = 20_000  # events read for one page
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 _POSITION = {"type": "integer", "minimum": 0, "maximum": 2**53}
 FILTERS = (
@@ -48,7 +48,7 @@ def read_wanted(on: Exchange) -> Wanted:
         None if not types else frozenset(types.split(",")),
     )
     tenant = tenant_for(on.grant, query.get("tenant") or None)
-    # calls in a turn have no prefix: their turn has it
+    # the ids of calls in a turn have no tenant's prefix: the turn's id has it
     calls = None if call_id is None else frozenset({call_id, full_id(on.grant, call_id)})
     return Wanted(only, tenant, query.get("runtime") or None, calls)
 
@@ -69,7 +69,7 @@ async def get_events(on: Exchange) -> Response:
 
 
 async def _collect(feed: Any, wanted: Wanted, after: int, limit: int) -> tuple[list[Positioned], int, bool]:
-    """Read until the page is full, the events end, or enough of them were looked through."""
+    """Read until the page is full, the events end, or ``MOST_READ`` events were read."""
     found: list[Positioned] = []
     position = after
     for _ in range(MOST_READ // MOST_EVENTS):

@@ -2,7 +2,8 @@
 
 Rules
 -----
-- The stream ends with its messages, or when the client goes. A client that takes nothing is closed (``http_request``).
+- The stream ends with its messages, or when the client goes. If a client reads nothing, its connection is closed
+  (``http_request``).
 - Compressed messages are blocks of one gzip file without an end, each compressed on its own: so one block serves all
   clients. Events repeat their names: they shrink to a tenth.
 """

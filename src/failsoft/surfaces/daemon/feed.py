@@ -2,16 +2,17 @@
 
 Rules
 -----
-- A batch has everything that the store got since the last one, and comes at most every ``INTERVAL`` seconds. Clients with
-  the same filter get the same bytes.
+- A batch has everything that the store got since the last one. There is at most one every ``INTERVAL`` seconds. Clients
+  with the same filter get the same bytes.
 - The id of a message is the position of its last event in the store. A client that returns with this id, even after a
   restart of the daemon, gets everything after it.
-- There is no queue per client: the last ``KEPT`` batches are kept once for all. A client that falls behind them is dropped;
-  its last id is where it can resume.
+- There is no queue per client: all clients share the last ``KEPT`` batches. A client that needs an older batch is
+  dropped; it can resume after the last id that it got.
 - While there are no clients, nothing is read.
-- Once there are ``MOST_CLIENTS``, the owner that has most of them loses one to an owner with fewer. It may resume later.
-- A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval: other requests are answered between.
-  Events are encoded and compressed on a worker thread for the same reason.
+- If there are ``MOST_CLIENTS`` already, a new client of an owner with fewer clients replaces one of the owner with most
+  clients. The replaced client is dropped, and may resume later.
+- A batch goes to ``GROUP`` clients at a time, spread over ``SPREAD`` of the interval, so that other requests can be
+  answered. Events are encoded and compressed on a worker thread for the same reason.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ log = logging.getLogger("failsoft")
 
 INTERVAL: Final = 0.25  # seconds
 KEPT: Final = 64  # batches
-MOST_EVENTS: Final = 2_000  # of one batch
+MOST_EVENTS: Final = 2_000  # per batch
 MOST_CLIENTS: Final = 256
 PING: Final = b": ping\n\n"
-PING_SECONDS: Final = 15.0  # after which a client that gets no events gets a comment
-LOOK_SECONDS: Final = 1.0  # seconds until a client with a void token is noticed when there are no events
+PING_SECONDS: Final = 15.0  # seconds without events after which a client gets a comment
+LOOK_SECONDS: Final = 1.0  # seconds between checks of a client's token when there are no events
 GROUP: Final = 5  # clients that get a batch at the same time
 SPREAD: Final = 0.6  # of the interval
 _FARTHEST: Final = 2**62
@@ -125,10 +126,10 @@ class Feed:
         self._waiting: dict[asyncio.Future[None], None] = {}  # clients that have every batch so far
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
-        self._owners: Counter[str] = Counter()  # the clients of each owner that stay
-        self._to_end: Counter[str] = Counter()  # those that must make room and do not know yet
-        self._told: Counter[str] = Counter()  # those that know
-        self._ending = 0  # those that make room, until they have gone
+        self._owners: Counter[str] = Counter()  # by owner: clients that may stay
+        self._to_end: Counter[str] = Counter()  # by owner: clients that must end and have not noticed
+        self._told: Counter[str] = Counter()  # by owner: clients that have noticed, and are ending
+        self._ending = 0  # all clients in ``_to_end`` and ``_told``
         self.clients = 0
         self.dropped = 0
         self.closed = False
@@ -156,7 +157,7 @@ class Feed:
         return True
 
     def _must_end(self, owner: str) -> bool:
-        """True for one client of the owner, for each that must make room."""
+        """True if the calling client must end, because one of its owner's clients must make room."""
         if not self._to_end[owner]:
             return False
         self._to_end[owner] -= 1
@@ -184,7 +185,7 @@ class Feed:
         gzip: bool = False,
         owner: str = "",
     ) -> AsyncGenerator[bytes, None]:
-        """Yield messages for one client, compressed or not: what comes after a position (None: from now on).
+        """Yield the messages for one client, compressed or not: those after a position, or from now on if it is None.
 
         The stream ends when the daemon stops, and within ``LOOK_SECONDS`` after ``is_granted`` has become false.
         """
@@ -232,14 +233,14 @@ class Feed:
     async def _first_position(self, after: int | None) -> int:
         """Return the position that a client starts from.
 
-        A position beyond the latest event is of another store: everything is new.
+        A position beyond the latest event belongs to another store: the client then gets all events.
         """
         if after is None or after <= self._position:
             return self._position if after is None else after
         return min(after, await self.latest())
 
     async def _stored(self, after: int | None, position: int) -> AsyncIterator[Batch]:
-        """Yield what is in the store already, for a client that resumes; nothing for others."""
+        """Yield the events that a client has missed, if it resumes; nothing for other clients."""
         while after is not None and position < self._begin() and not self.closed:
             rows = await self.read(position, MOST_EVENTS)
             if not rows:
@@ -248,7 +249,7 @@ class Feed:
             position = rows[-1][0]
 
     async def _follow(self, position: int, owner: str) -> AsyncIterator[tuple[int, Batch | str | None]]:
-        """Yield the batches after a position as they come, None from time to time without any, and the reason at the end."""
+        """Yield batches after a position as they come, sometimes None while there are none, and at last why it ends."""
         woken = False  # True: woken without a new batch
         while not self.closed:
             behind = self._batches and position < self._batches[0].after and position < self._position

@@ -61,7 +61,7 @@ class HttpRequest:
     def __init__(self, connection: Connection, scope: Scope, *, keep_alive: bool, awaits_continue: bool) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
-        self.body = bytearray()  # what has come of it and was not received
+        self.body = bytearray()  # the bytes that the application has not received yet
         self.more_body = True
         self.disconnected = False
         self.started = False  # the answer has begun
@@ -70,7 +70,7 @@ class HttpRequest:
         self._awaits_continue = awaits_continue
         self._news: asyncio.Event | None = None
         self._received = False  # the end of the body was received
-        self._head = b""  # of the answer, until it is written
+        self._head = b""  # the head of the answer, until it is written
         self._left: int | None = None  # bytes of the answer that are to come, if its head says how many
         self._in_chunks = self._has_no_body = False
 
@@ -120,7 +120,7 @@ class HttpRequest:
             self._news.set()
 
     async def receive(self) -> Message:
-        """Return what has come of the body, or that the client has gone or needs no more."""
+        """Return the next part of the body, or a disconnect if the client has gone or has its answer."""
         if self._awaits_continue and not self.started:
             self._awaits_continue = False
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -79,7 +79,7 @@ class Jobs:
     def start(
         self, kind: Kind, id: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]], *, again: bool = False
     ) -> Job:
-        """Start a job; refused if there are too many, or if the id is taken. With ``again``, a finished job is replaced."""
+        """Start a job; raise if too many run, or if the id is taken. ``again`` allows it to replace a finished job."""
         known = self._jobs.get((kind, id))
         if known is not None and not (again and known.state != "running"):
             raise Problem(409, f"there is a {kind} {id!r:.200} already")

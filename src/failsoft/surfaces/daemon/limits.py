@@ -68,7 +68,7 @@ def _too_large() -> Problem:
 
 
 def is_deep(body: bytes) -> bool:
-    """True if a JSON text is nested too deeply. Without loops in Python, which would stop other requests for 200 ms."""
+    """True if a JSON text is nested too deeply. A loop in Python would block others for 200 ms: use none."""
     if body.count(b"[") + body.count(b"{") <= DEEPEST:
         return False
     steps = _TEXTS.sub(b"", body).translate(_STEPS, _OTHERS)
@@ -76,7 +76,7 @@ def is_deep(body: bytes) -> bool:
 
 
 def refuse_repeated_keys(body: bytes) -> None:
-    """Raise if an object of a JSON text has a key twice: readers differ in which of the values they take."""
+    """Raise if an object of a JSON text has a key twice: parsers differ in which value they keep."""
     try:
         _UNIQUE_KEYS.decode(body.decode())
     except ValueError:  # not JSON: ``parse`` says where

@@ -4,14 +4,14 @@ Rules
 -----
 - The head of each request must come within ``HEAD_SECONDS``. It is held back until it is complete, so its size is known
   before it is parsed. Bytes that cannot begin a head, such as TLS, are refused at once.
-- A request that two readers could read differently is refused, and nothing after it is read. The requests before it, on
-  the same connection, are answered first: no answer is sent for another request.
-- An absolute address in the place of a path must name the host that the header Host names. Only its path and query go on.
-- Beyond ``MOST_CONNECTIONS``, a connection that has not shown a valid token is closed: the oldest one of the address that has
-  most of them. If all have shown one, the longest idle connection of the token with most idle ones is closed; if none is
-  idle, the new one.
-- A client that does not take its last answer within ``HEAD_SECONDS`` loses it: the connection is not kept for it.
-- When a connection ends, all its requests are told, not just the latest.
+- An ambiguous request, which a proxy could parse differently, is refused, and nothing after it is read. Earlier
+  requests of the connection are answered first, so that each answer belongs to its request.
+- An absolute address instead of a path must name the same host as the header Host. Only its path and query are used.
+- Beyond ``MOST_CONNECTIONS``, one connection is closed. The first choice is a connection without a valid token: the
+  oldest one of the address that has most of them. The second choice is an idle connection: the longest idle one of the
+  token that has most of them. If there is neither, the new connection is closed.
+- If a client does not read its last answer within ``HEAD_SECONDS``, the connection is closed.
+- When a connection ends, all its open requests are notified, not just the latest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_PIPELINED: Final = 64  # requests of one connection that wait for their ans
 LARGEST_HEAD: Final = 32_768  # bytes
 TOO_LARGE: Final = "the request is too large"
 NO_HTTP: Final = "this is not HTTP"
-LARGEST_REQUEST: Final = 10_000_000  # bytes, as sent: chunks of one byte take six
+LARGEST_REQUEST: Final = 10_000_000  # bytes as sent: a chunk of one byte takes six
 
 _END: Final = b"\r\n\r\n"
 _NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # a head with this never becomes complete
@@ -71,16 +71,16 @@ class LimitedProtocol(asyncio.Protocol):
         self._idle_seconds = config.timeout_keep_alive
         self._server = server_state
         self._address = ""
-        self._origin: Scope = {}  # what the scopes of all requests have
+        self._origin: Scope = {}  # the part that all requests' scopes have in common
         self._requests: deque[HttpRequest] = deque()  # those without a complete answer; the first one is being answered
         self._latest: HttpRequest  # the request that is being read
         self._due: float | None = None  # when to close the connection; None: a request is being answered
         self._timer: asyncio.TimerHandle | None = None
-        self._grant: object = None  # of its latest valid token
+        self._grant: object = None  # the grant of the latest valid token
         self._is_idle = False  # nothing has come since the latest answer
-        self._paused = False  # reading
+        self._paused = False  # True: reading is paused
         self._turned_away = False
-        self._refused = False  # nothing more is read
+        self._refused = False  # True: nothing more is read
         self._between = True  # the parser is between two requests
         self._in_head = False  # the parser is in a head that came together with the request before it
         self._held: bytes | bytearray = b""  # the beginning of a head
@@ -247,7 +247,7 @@ class LimitedProtocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header of the head. Those that follow a body in chunks could contradict it, and are left out."""
+        """Take a header of the head. Headers after a chunked body are ignored: they could contradict the head."""
         if self._in_head:
             self._headers.append((name.lower(), value))
 
@@ -284,7 +284,7 @@ class LimitedProtocol(asyncio.Protocol):
             self._pause_reading()
 
     def _check_pipelined(self) -> None:
-        """Refuse a request beyond the limits of those that came together with the one before."""
+        """Refuse a pipelined request if too many wait, or if its head is too large."""
         if len(self._requests) >= MOST_PIPELINED:
             raise HttpParserError("too many requests wait for their answers")
         size = len(self._url) + sum(len(name) + len(value) + len(_END) for name, value in self._headers)
@@ -309,7 +309,7 @@ class LimitedProtocol(asyncio.Protocol):
         task.add_done_callback(self._server.tasks.discard)
 
     def finish(self, request: HttpRequest) -> None:
-        """Go on after an answer. What has come of the next request must be completed in time."""
+        """Go on after an answer. If the next request has begun, it must be completed in time."""
         self._requests.popleft()
         self._server.total_requests += 1
         if "grant" in request.scope:
@@ -332,7 +332,7 @@ class LimitedProtocol(asyncio.Protocol):
             return
         self._refused = True
         before = [*self._requests]
-        if before and not self._between and not self._in_head:  # the mistake is in the body of the latest one
+        if before and not self._between and not self._in_head:  # the mistake is in the body of the latest request
             broken = before.pop()
             broken.disconnect()
             if broken.started:
@@ -347,7 +347,7 @@ class LimitedProtocol(asyncio.Protocol):
 
 
 def _reason(error: HttpParserError) -> str:
-    """Return what is wrong with a request: in our own words, else in those of the parser, which repeat nothing of it."""
+    """Describe what is wrong with a request. The parser's messages are safe to show: they quote nothing from it."""
     own = error.__context__
     return str(own if isinstance(own, HttpParserError) else error) or NO_HTTP
 
@@ -373,9 +373,10 @@ def _is_expectation(name: bytes, value: bytes) -> bool:
 
 
 def _without_upgrade(data: bytes, end: int) -> bytes:
-    """Rename the header Upgrade of a head that ends at ``end``: HTTP/1.1 is all that the daemon speaks.
+    """Rename the header Upgrade in a head that ends at ``end``.
 
-    The parser would take the body for another protocol. Clients that prefer HTTP/2 send the header with every request.
+    The daemon speaks HTTP/1.1 only, but clients that prefer HTTP/2 send Upgrade with every request. With this header,
+    the parser would treat the body as data of another protocol.
     """
     if b"pgrade" not in data[:end].lower():
         return data

@@ -1,4 +1,4 @@
-"""The calls of remote executors, as their reports show them: which tools were tried, and what may follow them."""
+"""The calls of remote executors, as their reports show them: the tools tried, and the fallbacks that remain."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class TriedTool:
         self.began = began
         self.cause = cause  # the family of the error that led to this tool
         self.via = via  # the fallback that this tool is; None: the tool that was called
-        self.family: Family | None = None  # of its latest error
+        self.family: Family | None = None  # the family of the latest error
         self.retried: tuple[Family, ...] = ()
         self.effect: Effect = "none"  # the worst of its attempts
-        self.verdict: Result | None = None  # of a breaker that counts calls: reported when its attempts end
-        self.answer: dict[str, Any] | None = None  # to the latest report, for one that is sent again
+        self.verdict: Result | None = None  # for a breaker that counts calls: reported when the tool's attempts end
+        self.answer: dict[str, Any] | None = None  # the answer to the latest report, in case it is sent again
 
     def add_effect(self, effect: Effect) -> None:
         self.effect = worst_effect((self.effect, effect))
@@ -45,10 +45,10 @@ class ReportedCall:
     def __init__(self, primary: str) -> None:
         self.primary = primary
         self.tried: dict[str, TriedTool] = {}  # by tool id
-        self.usable: Sequence[Fallback] = ()  # the fallbacks that the latest report could have been answered with
-        self.later: Sequence[Fallback] = ()  # those of an earlier tool that have not been tried
+        self.usable: Sequence[Fallback] = ()  # the fallbacks that were possible at the latest report
+        self.later: Sequence[Fallback] = ()  # the fallbacks of earlier tools that have not been tried
         self.acted = False  # a tool that is not a read may have acted
-        self.admitted = False  # an attempt was made while its circuit was closed
+        self.admitted = False  # an attempt was made while the circuit of its tool was closed
         self.hinted = 0.0  # seconds waited because a server asked for it
 
     def begin(self, tool: str, began: float) -> TriedTool:

@@ -4,8 +4,8 @@ Rules
 -----
 - The decision is that of ``core.resilience.error_handler.decide``, on the same inputs as in process: classification,
   circuit, retries, turn, fallbacks, policies, recovery memory.
-- The fallbacks of a tool that failed may follow those of the tool that replaced it, as in process. Whether the call is
-  required is said by its executor, else by the tool that was called.
+- The fallbacks of a tool that failed may follow those of the tool that replaced it, as in process. The executor says
+  whether the call is required; if it does not, the options of the called tool do.
 - A report that is sent again (same call, tool and attempt) gets the same answer and is counted once.
 - A complete report of a failsoft runtime contains what is possible there. The daemon adds its policies and recovery
   memory; the circuit is that of the runtime.
@@ -50,7 +50,7 @@ from failsoft.surfaces.daemon.reported_calls import ReportedCall, TriedTool
 from failsoft.surfaces.daemon.reported_tools import ReportBook, ReportedTool
 from failsoft.surfaces.daemon.scoping import scoped
 
-MOST_REASONS = 512  # that are remembered
+MOST_REASONS = 512  # sanitised reasons in the cache
 _BUDGET_SPENT = "the retry budget is spent"
 
 
@@ -320,7 +320,7 @@ class ErrorDesk:
 
 
 def _fallback_for(call: ReportedCall | None, tool: str) -> Fallback | None:
-    """Return the fallback that a tool was for a call; None if it was the tool that was called."""
+    """Return the fallback by which a call came to a tool; None for the tool that was called."""
     if call is None:
         return None
     if tool in call.tried:
@@ -393,4 +393,4 @@ def _answer(report: ErrorReport, decision: Decision, tool: ReportedTool) -> dict
     }
 
 
-_sanitise_reason = lru_cache(MOST_REASONS)(sanitise)  # reasons are few and alike
+_sanitise_reason = lru_cache(MOST_REASONS)(sanitise)  # the same few reasons come again and again

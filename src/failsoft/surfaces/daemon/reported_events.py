@@ -6,8 +6,8 @@ Rules
 - Texts pass the sanitiser, even if the sender has sanitised them.
 - Only the daemon itself writes the audit: remote runtimes cannot add to it.
 - A batch with one bad event is refused as a whole: nothing of it is stored.
-- A runtime numbers its events. Those that it sends again, because an answer was lost, are stored once, the latest
-  ones of before a restart of the daemon included.
+- A runtime numbers its events. Events that it sends again, because an answer was lost, are stored once. After a
+  restart, the daemon still recognises the latest ones.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Rules
 -----
 - Options come from the manifest, by the tool's id; a tool that is not in it has the manifest's defaults.
-- A tool without a tenant that the manifest names shares circuit and metrics with the daemon's own calls of it. Every other
-  pair of tenant and tool has its own: one tenant's failures never open another's circuit.
+- If a report has no tenant and its tool is in the manifest, it shares circuit and metrics with the daemon's own calls
+  of the tool. Every other pair of tenant and tool has its own: one tenant's failures never open another's circuit.
 - A fallback with a cooldown of its own has a circuit for each tool that it replaces.
-- A tool that nothing declares or shows to be a read counts as a write.
+- A tool counts as a write unless it is declared or recognised as a read.
 - An operator disables a tool for one tenant's reports, or for reports without a tenant. A tool of the manifest is
   disabled for all, by the runtime.
 - The number of tools and of open calls is limited. Beyond the limit, a tool has no history: every report starts over.
@@ -55,7 +55,7 @@ class ReportedTool:
         self.known = known
         self.tool = tool  # None: not a tool of the daemon itself
         self.health = ToolHealth(options.breaker) if tool is None else tool.health
-        self.metrics = Metrics()  # of a tool that is not the daemon's
+        self.metrics = Metrics()  # for a tool that is not the daemon's own
 
     @property
     def successes(self) -> int:
@@ -93,7 +93,7 @@ class ReportedTool:
         return before, changed == "open"
 
     def _ticket(self, state: CircuitState, now: float) -> Ticket | None:
-        """Return the ticket for a remote attempt, which was made without asking; None if the circuit is open."""
+        """Return a ticket for a remote attempt that has been made already; None if the circuit is open."""
         if state == "closed":
             return Ticket(self.health.state.generation, None)
         if state == "open":
@@ -165,7 +165,7 @@ class ReportBook:
         return made
 
     def reach(self, tenant: str | None, primary: str, id: str, via: Fallback | None) -> ReportedTool:
-        """Return a tool as a call has reached it: a fallback with a cooldown of its own has a circuit for this primary."""
+        """Return the tool that a call has reached. A fallback with its own cooldown has a circuit for each primary."""
         tool = self.tool(tenant, id)
         if via is None or via.cooldown is None:
             return tool

@@ -4,7 +4,7 @@ Rules
 -----
 - The ids of a tenant's turns and calls start with ``@tenant:``. Ids that callers choose must not start with ``@``, so
   an id shows its tenant, also in the store and after a restart.
-- A token that is bound to a tenant stands for it everywhere, and sees nothing that belongs to others or to no tenant.
+- A token that is bound to a tenant acts for this tenant only. It sees nothing that belongs to others or to no tenant.
 - An event belongs to the tenant that it names, or that its turn's or call's id names.
 """
 

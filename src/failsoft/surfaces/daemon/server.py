@@ -37,7 +37,7 @@ log = logging.getLogger("failsoft")
 IDLE_SECONDS: Final = 60
 GRACE: Final = 1  # seconds
 END_SECONDS: Final = 1.8
-SWITCH_SECONDS: Final = 0.001  # after which a thread that computes lets the event loop's thread run
+SWITCH_SECONDS: Final = 0.001  # after which a busy thread lets the event loop's thread run
 
 
 class ServerOptions(NamedTuple):

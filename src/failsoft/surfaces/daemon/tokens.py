@@ -152,19 +152,19 @@ class TokenBook:
         digest = _digest(secret)
         self._look(LOOK_EVERY)
         found = self._match(digest)
-        if found is None and self._look(LOOK_AGAIN):  # it may have been made just now
+        if found is None and self._look(LOOK_AGAIN):  # the token may have been made just now
             found = self._match(digest)
         return found
 
     def _match(self, digest: bytes) -> Grant | None:
         found = None
-        for known, grant in self._grants.items():  # compare with all, so that the time depends on no token
+        for known, grant in self._grants.items():  # compare with all: the time must not show which one matches
             if hmac.compare_digest(known, digest):
                 found = grant
         return found
 
     def _look(self, seconds: float) -> bool:
-        """Look at the file, unless that was less than some seconds ago."""
+        """Check the file for changes; return False if the latest check was less than ``seconds`` ago."""
         now = self._clock()
         if now - self._looked < seconds:
             return False
@@ -177,7 +177,7 @@ class TokenBook:
         if state is not None and state == self._seen:
             return
         self._grants = {}  # no token is valid while the file is broken or readable by others
-        self._seen = None  # a file that cannot be read now is read again, also if it does not change
+        self._seen = None  # read an unreadable file again, even if it does not change
         with contextlib.suppress(TokenError):
             self._grants = _by_digest(read_tokens(self.path))
             self._seen = state

@@ -23,8 +23,8 @@ from failsoft.surfaces.daemon.problems import Problem, find_nothing
 from failsoft.surfaces.daemon.routes import Exchange, JsonAnswer, Parameter, RouteSpec, read_number
 from failsoft.surfaces.daemon.scoping import full_id, owner_of, scoped, tenant_for
 
-MOST_EVENTS = 20_000  # of a trace
-MOST_SUMMARISED = 500  # events of a turn that the list of turns looks at
+MOST_EVENTS = 20_000  # in a trace
+MOST_SUMMARISED = 500  # events per turn that are read for the list of turns
 
 
 async def post_call(on: Exchange) -> Response:
@@ -61,7 +61,7 @@ async def post_call(on: Exchange) -> Response:
 
 
 def _may_repeat(daemon: Any, id: str, tool: str, tenant: str | None) -> bool:
-    """True if a call may be made although its id was used; raise if its id was used and it may not."""
+    """True if a call with a used id may run again, False if the id is new; raise for any other used id."""
     if daemon.jobs.find("call", id) is None and daemon.used_ids.find(id) is None:
         return False
     if daemon.used_ids.may_run(id, tool, tenant):
@@ -194,7 +194,7 @@ def _find_event(trace: list[dict[str, Any]], event_type: str) -> dict[str, Any] 
 
 
 def _state_by(trace: list[dict[str, Any]]) -> str:
-    """Return the state of a turn that this process does not run, by its events."""
+    """Derive the state of a turn from its events, for a turn that this process does not run."""
     if _find_event(trace, "TurnEnded") is not None:
         return "finished"
     started = _find_event(trace, "TurnStarted")
