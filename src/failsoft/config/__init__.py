@@ -1,5 +1,5 @@
 """Configuration: manifests, options given in code, and how the two are merged.
 
-May import ``core``. Outside of adapters, pydantic and PyYAML are imported here and in the checks of a tool's types only.
+May import ``core``. Except for adapters, only this package and the checks of a tool's types import pydantic and PyYAML.
 Mirrored by ``tests/config``.
 """

@@ -107,8 +107,8 @@ class Delivery:
             lost = size
             if not self._closed and self._start():
                 lost = self._make_room(size)
-                # An interrupt may come after each call. So the thread, which has to wait for the lock, is woken before there
-                # is a batch, and the batch is counted before it is queued.
+                # An interrupt may come after each call. So the batch is counted before it is queued, and the thread is
+                # woken before that: it cannot take the batch earlier, because it waits for the lock.
                 if self._ask is None or self._size + size >= min(LOT, self._capacity // 2):
                     self._wanted = self._given + 1
                     self._changed.notify_all()

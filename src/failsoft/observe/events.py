@@ -7,9 +7,9 @@ A call only appends a raw tuple. Names, timestamps and numbers are computed when
 For a call that succeeded at once, ``fields`` is the start of its attempt and the tool is its id: the garbage collector
 does not track a tuple of such plain values. If the call is inside another call, or waited before its attempt, the
 record also has the start of the call and the id of the call around it. For a call that an open circuit refused at once,
-``fields`` is the outcome that its callers share. In both cases the event type of calls outside of turns is a tuple of type
-and tool id, one object per tool, so that a batch of them is recognised at once. If ``fields`` is a function, it computes
-the fields from the record (which then has further items) when an event is made.
+``fields`` is the outcome that its callers share. If such a call is outside of turns, the event type in either record is a
+tuple of type and tool id. There is one such object per tool, so a batch of its records is recognised at once. If
+``fields`` is a function, it computes the fields from the record (which then has further items) when an event is made.
 
 An event is flat, and ``to_dict()`` is its stored form. Its ``message``, if any, is one of the phrases quoted in the
 specification.

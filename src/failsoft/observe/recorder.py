@@ -259,7 +259,7 @@ class Recorder:
                 delivery.offer(run, len(batch))
 
     def _is_followed(self) -> bool:
-        """True if a turn or a delivery needs the turns of a batch."""
+        """True if a turn or a delivery needs to know which turns a batch belongs to."""
         return bool(self._turns or self._twins or self._lazy)
 
     def _tally(self, batch: list[Raw]) -> bool:

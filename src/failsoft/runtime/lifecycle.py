@@ -33,8 +33,8 @@ def begin(rt: Services) -> None:
 async def in_another_thread(run: Callable[[float], T], deadline: float) -> T:
     """Run a function that may wait until a deadline without blocking the event loop.
 
-    An interpreter that is about to end starts no OS thread: the function runs here. It is asked before the loop's executor
-    is made, because closing that executor would start one.
+    An interpreter that is about to end starts no OS thread; then the function runs here. An empty thread finds that out
+    before the loop's executor is made, because closing that executor would start a thread too.
     """
     try:
         threading.Thread(target=int, name="failsoft end", daemon=True).start()

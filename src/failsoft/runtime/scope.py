@@ -51,9 +51,9 @@ class CountsSuccess(Protocol):
     def note_success(self) -> None: ...
 
 
-# An attempt of the fast path: its value (``runtime.execution.stepping.step``), its call's id, its start, the runner and
-# the tool, arguments, keywords, the fast attempt around it; then its call, once an inner call has asked for it. It is a
-# list because an object would cost more than the rest of the attempt.
+# An attempt of the fast path. Its items: the value (``runtime.execution.stepping.step``), the call's id, the start, the
+# runner and the tool, the arguments, the keywords, the fast attempt around it, and the call, once an inner call has asked
+# for it. A list, because an object would cost more than the rest of the attempt.
 LightAttempt = list[Any]
 _CALL = 7
 

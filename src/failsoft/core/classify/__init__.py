@@ -158,7 +158,7 @@ def _classify(subject: BaseException | str, now: float | None) -> Fault:
 
 
 def _classify_part(part: BaseException, now: float | None, parts: _Parts) -> Fault | None:
-    """Classify one part of an error, once; None for a group that contains the part that asks."""
+    """Classify one part of an error, once. None while the part is being classified: a group may contain itself."""
     if id(part) not in parts:
         parts[id(part)] = part, None
         try:
@@ -182,7 +182,7 @@ def _classify_error(error: BaseException, now: float | None, parts: _Parts) -> F
     message = _shorten(finding.texts[0]) if finding.texts[0][:_LONG].strip() else type(error).__name__
     fault = _fault(finding.verdict, message, _delay(finding, now), error)
     if finding.nested is not None:
-        parts[id(error)] = error, fault  # what it is as a leaf of that group
+        parts[id(error)] = error, fault  # its fault if the group contains it again
         nested = _classify_part(finding.nested, now, parts)
         fault = fault if nested is None else nested._replace(cause=error)
     if _claims_nothing(fault) and _is_doubted(error, finding, now, parts):
@@ -195,7 +195,7 @@ def _classify_error(error: BaseException, now: float | None, parts: _Parts) -> F
 
 
 def _claims_nothing(fault: Fault) -> bool:
-    """True if a call would believe that nothing happened. Contradicting evidence matters only then."""
+    """True if the fault says that nothing happened, and a call would believe it. Only then do contradictions matter."""
     return fault.effect == "none" and fault.source in BELIEVED
 
 
@@ -252,7 +252,7 @@ def _message(text: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Cut a text that is no message; others are sanitised once it is known which is used."""
+    """Sanitise a text that is too long for a message. Shorter texts are sanitised later, if they are used."""
     return sanitise(text, limit=_CUT) if len(text) > _LONG else text
 
 

@@ -2,18 +2,18 @@
 
 Rules
 -----
-- Status, codes, body, words and types all count, of an exception and of its causes.
+- The status, codes, body, words and types of an exception and of its causes all count.
 - A status that leaves the effect open (500, 502, 504), or that may come after the request was forwarded (507, 522), counts
   whatever the code and the words say.
 - A body whose code or status is a success ("status": "captured") counts like such a status.
-- So do fields of a body ("charged": true), and a refusal at the end of a redirect: the redirect may have been the answer to
-  the request that acted.
-- Words that say that something was done ("payment captured, but …") count like such a status, also in the notes of an
-  exception. So do words that leave it open ("may have been charged", "outcome unknown").
-- An error that stands for several attempts or hosts is judged by the last one; the others count as ``__context__`` does.
-  If they are not known (tenacity), they may have acted.
+- Fields of a body count too ("charged": true). So does a refusal after a redirect: the redirect may have been the answer
+  to the request that acted.
+- Words that say that something was done ("payment captured, but …"), or may have been done ("may have been charged",
+  "outcome unknown"), count like such a status. They count in the notes of an exception too.
+- An error about several attempts or hosts is judged by the last one; the earlier ones count as ``__context__`` does. If
+  the earlier ones are not known (tenacity), they may have acted.
 - gRPC's UNKNOWN counts, whatever the words say: the server's program has raised something.
-- Errors of bulk operations, and of replication after a write, are raised when a part was done.
+- Errors of bulk operations, and of replication after a write, count: a part of the work was done.
 - An exception that was only being handled (``__context__``) counts only with remote evidence: a status, a remote code, a
   lost connection, a timeout. A cache miss before a refused connection does not count.
 - A more general word for the same event is not a contradiction: a connect timeout is also a timeout.
@@ -71,7 +71,7 @@ _STATEMENT: Final = lazy_pattern(
 _UNKNOWN: Final = ("grpc", "UNKNOWN")  # the server's program has raised something, whatever its words say
 # Raised while connecting, but also while an answer is read
 _PERHAPS_CONNECTED: Final = frozenset({"requests.SSLError", "urllib3.SSLError"})
-_REDIRECTS: Final = (301, 302, 303)  # after these a client asks with GET
+_REDIRECTS: Final = (301, 302, 303)  # the client follows these with a GET
 _HOPS: Final = 10
 
 
@@ -111,7 +111,7 @@ def _structured(evidence: Evidence) -> Iterator[tuple[str, bool]]:
 
 @cached
 def is_only_quoted(text: str, kind: str) -> bool:
-    """True if the words behind a match of this kind occur only in quotation marks. JSON's own quotes do not count."""
+    """True if the words that match this kind occur only in quotation marks. JSON's own quotes do not count."""
     if "{" in text:
         return False
     unquoted = _QUOTED.sub("''", _CLIENTS.sub(r"\1 \2", text))
@@ -144,7 +144,7 @@ def doubts_itself(error: BaseException, kind: str) -> bool:
         return True
     last = read(error, "last_attempt")
     tries = None if last is None else read(last, "attempt_number")
-    if isinstance(tries, int) and tries > 1:  # tenacity tells what the last attempt has met, and nothing of the others
+    if isinstance(tries, int) and tries > 1:  # tenacity has the error of the last attempt only
         return True
     for answer in (error, read(error, "response")):
         history = None if answer is None else read(answer, "history")

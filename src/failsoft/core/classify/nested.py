@@ -86,7 +86,7 @@ def _restate(error: BaseException, inner: Fault, fault: Fault) -> Fault:
 
 
 def find_origin(outcome: Outcome[Any]) -> list[Outcome[Any]]:
-    """Return the chain of calls that failed because of an inner one, innermost last; only this call if there is none."""
+    """Return the chain of calls that failed because of an inner call, innermost last; only this call without one."""
     path = [outcome]
     while len(path) < _LINKS:
         fault = path[-1].fault

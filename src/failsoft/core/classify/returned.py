@@ -6,8 +6,8 @@ Rules
   successful one gives its value.
 - The results of MCP (``isError``) and LangChain (``status="error"``, also of a message in a ``Command``) say themselves
   whether they failed. They are recognised by the names of their classes, so neither library is imported.
-- ``failed_if`` comes next. A structured flag wins over text, in both directions: a field that a pattern compares, or a
-  flag that the tool has set, decides; text is looked at only if there is none.
+- ``failed_if`` comes next. A structured flag wins over text, whether it says success or failure: a field that a pattern
+  compares, or a flag that the tool has set. Text counts only if there is no flag.
 - A failure keeps its text, and the value it was read from (``ReturnedFailure.returned``).
 - Only a status or a code in it proves that nothing happened. A refusal in words ("connection refused") may concern the
   last of several requests.
@@ -68,7 +68,7 @@ PLAIN_TYPES: set[type] = {type(None), str, bytes, bool, int, float, list, tuple,
 def is_plain(kind: type) -> bool:
     """True if values of this type are not failures unless ``failed_if`` says so.
 
-    ``PLAIN_TYPES`` has such types, but none whose values a plain function must not return unawaited.
+    ``PLAIN_TYPES`` collects these types, except awaitables and async iterators, which a plain function must not return.
     """
     try:
         if kind in PLAIN_TYPES:

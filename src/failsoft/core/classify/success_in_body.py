@@ -1,8 +1,8 @@
 """Success in a body: find fields of an error's body that say that something was done.
 
 A refusal whose body has ``"charged": true``, ``"payment": {"status": "captured"}``, a count of finished items, or the data
-of a GraphQL answer contradicts itself. Only the body itself is read, the keys that contain the answer, and things that
-a request brings into being. The caller's own input, which some services send back, is not read.
+of a GraphQL answer contradicts itself. Three things are read: the body itself, the keys that contain the answer, and things
+that a request creates. The caller's own input, which some services send back, is not read.
 """
 
 from __future__ import annotations

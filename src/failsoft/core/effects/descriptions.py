@@ -191,7 +191,7 @@ def _acts_on(verb: str, rest: str) -> bool:
 
 
 def only_looks_up(description: str) -> bool:
-    """True if a description begins with looking something up and no other sentence or clause of it begins with a write."""
+    """True if a description begins with a look-up, and no other sentence or clause begins with a write."""
     if not patterns.LOOKS_UP.match(description) or may_change(description):
         return False
     starts = [found.group(1) for found in _CLAUSE.finditer(description)]
@@ -258,7 +258,7 @@ def forms_of(word: str) -> list[str]:
 
 
 def may_change(description: str) -> bool:
-    """True if a description has any form of a verb that changes something, or speaks of what is given."""
+    """True if a description has any form of a verb that changes something, or names something to be given."""
     said = {word.lower() for word in WORDS.findall(description)}
     verbs = {form for word in said for form in forms_of(word)} - table.WRITES_THAT_ARE_NOUNS - table.NO_VERBS_IN_TEXTS
     past = {form for word in said for form in _before_past(word)}

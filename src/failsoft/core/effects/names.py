@@ -74,7 +74,7 @@ def action_of(part: str) -> list[str]:
 def _has_object(words: list[str]) -> bool:
     """True if the second word of a name is a verb with an object, and the first a service: "drive_share_file".
 
-    Behind an owner, or before something to look at, the second word is a noun: "user_order_item", "hotel_book_price".
+    After an owner, or before something to look at, the second word is a noun: "user_order_item", "hotel_book_price".
     """
     last = words[-1]
     looked_at = (
@@ -99,7 +99,7 @@ def _by_words(words: list[str]) -> Named | None:
     """Judge the part of a name that names the action."""
     if not words:
         return None
-    if len(words) > 2 and words[-2] == "by" and words[-1] in things.KEYS:  # "page_by_handle": the key is no verb
+    if len(words) > 2 and words[-2] == "by" and words[-1] in things.KEYS:  # "page_by_handle": the key is not a verb
         words = words[:-1]
     first, last = words[0], words[-1]
     if len(words) > 1 and first in table.MANNERS and reads(words[1]):
@@ -165,7 +165,7 @@ def _switches(words: list[str]) -> bool:
 
 
 def _by_object(words: list[str]) -> Named | None:
-    """Judge a verb behind its object: "payment_capture", "accounts.open"."""
+    """Judge a verb that follows its object: "payment_capture", "accounts.open"."""
     acting = phrasal(words[-1], [words[-2].removesuffix("s")]) if words[-1] in table.ACTING_VERBS and words[:-1] else ""
     return _write(acting) if acting else None
 
@@ -200,13 +200,13 @@ def _by_pure_verbs(words: list[str]) -> Named | None:
 
 
 def _managed(behind: list[str]) -> Named | None:
-    """Judge a verb behind a noun: "monitor_create", "export_list"."""
+    """Judge a verb that follows a noun: "monitor_create", "export_list"."""
     managed = table.MANAGES.get(behind[0]) if len(behind) == 1 else None
     return Named(managed, f'"{behind[0]}" in its name') if managed else None
 
 
 def phrasal(verb: str, behind: list[str]) -> str:
-    """Return the words behind a verb that make it a write: "check in", "open bank account"; empty if none do."""
+    """Return the words after a verb that make it a write: "check in", "open bank account"; empty if none do."""
     if behind and behind[0] in table.PHRASAL_WRITES.get(verb, ()):
         return f"{verb} {behind[0]}"
     acted_on = _object(table.ACTS_ON, verb, behind)
@@ -214,7 +214,7 @@ def phrasal(verb: str, behind: list[str]) -> str:
 
 
 def _object(rows: table.Objects, verb: str, behind: list[str]) -> str:
-    """Return the object that the verb has in one of the rows: the word behind the verb or the last one."""
+    """Return the object that the verb has in one of the rows: the word after the verb, or the last word."""
     if not behind:
         return ""
     objects = frozenset().union(*(objects for verbs, objects in rows if verb in verbs))

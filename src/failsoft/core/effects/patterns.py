@@ -29,7 +29,7 @@ NAMES_A_SEARCH = re.compile(
     re.IGNORECASE,
 )
 
-# A file that is answered, not stored: "Exports the rows as CSV", "Downloads an attachment. Returns base64".
+# A file that is returned, not stored: "Exports the rows as CSV", "Downloads an attachment. Returns base64".
 HANDED_OVER = re.compile(
     r"(?:download|export|render|scrape)s?\b.{0,200}?"
     r"(?: (?:as|in) (?:an? |the |specified )?(?:\w{1,30} )?(?:base64|embedded resources?|csv|json|e?json format|html|markdown|text)\b"
@@ -48,7 +48,7 @@ PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 
-# What is given back, not answered: "Returns the book to the library".
+# "Return" in the sense of "give back": "Returns the book to the library".
 GIVEN_BACK = re.compile(
     r" (?:an? |the |some |your |all )?(?:\w+ ){0,3}(?:delivered|purchased|bought|borrowed|rented|loaned|defective|damaged|unwanted)\b"
     r"| (?:back )?to (?:the |a |an |its |your )?(?:store|warehouse|library|seller|vendor|merchant|supplier|shop|sender|stock|inventory"
@@ -59,7 +59,7 @@ GIVEN_BACK = re.compile(
 # Objects that a request creates: "Gets an access token" makes one.
 A_NEW_ONE = re.compile(r"^\w+ (?:an? (?:\w+ ){0,2}(?:otp|token|passcode|nonce)|a new \w+|a fresh \w+)\b", re.IGNORECASE)
 
-# A read that puts something before a person's eyes.
+# A read that shows something to a person.
 SHOWN_TO = re.compile(
     r"\b(?:message|notification|alert|text)\b[^.]{0,30} (?:to the user|on (?:the|a) (?:\w+ )?screen)\b", re.IGNORECASE
 )

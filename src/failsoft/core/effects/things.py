@@ -15,7 +15,7 @@ LOOKED_AT = split_words("""
     url address rate rates fee fees by of speed height hierarchy
 """)
 
-# "convert" only computes with the first, but changes the type of the second: "convert_lead", "convert_job_to_signal".
+# Converting one of MEASURES only computes. Converting one of CONVERTED changes its type: "convert_lead".
 MEASURES = split_words("""
     currency currencies amount amounts money unit units time times timezone timezones timestamp timestamps date dates temperature
     coordinates number numbers base binary decimal hex color colors colour text string markdown html json xml csv yaml case
@@ -36,8 +36,8 @@ LOOKED_UP = split_words("""
     alias type
 """)
 
-# A name that ends in one of these, and has no verb, reads: "the weather" cannot be sent or changed. Words that are imperatives
-# or orders too ("report", "schedule", "quote") are not here: "bug_report" may file one.
+# A name without a verb that ends in one of these reads: weather cannot be sent or changed. Words that are imperatives or
+# orders too ("report", "schedule", "quote") are not here: "bug_report" may file a report.
 INFORMATION = split_words("""
     weather humidity forecast prices balances rates history statistics stats info information metadata overview
     standings leaderboard ranking rankings uptime distance directions coordinates elevation population news headlines
@@ -93,7 +93,7 @@ OWNERS = split_words("""
     patent trademark court judge law bill vote election candidate party government census
 """)
 
-# The same, but only if the description begins with such a thing, too: "daily_summary" may send one.
+# A name that ends in one of these reads only if the description begins with one too: "daily_summary" may send a summary.
 THINGS_TO_LOOK_AT = INFORMATION | INFORMATION_OF | split_words("summary tree progress count result results")
 
 # Words that begin a description of such a thing, besides the words of its name.
@@ -104,7 +104,7 @@ RATED = split_words(
     "exchange tax interest heart growth error conversion currency unemployment inflation birth mortality frame hit"
 )
 
-# Words that tell one thing from the others: "product_by_handle".
+# Words that identify one thing among others: "product_by_handle".
 KEYS = split_words("id ids handle slug name key uuid number code url path hash symbol sku")
 
 # Nouns before a plural, but no verbs: "balance_accounts" changes them.

@@ -112,14 +112,14 @@ OPEN = _words("""
     screenshot scrape crawl print ask poll receive ping collect use help think demo debug audit benchmark profile recall select render scan define analyze analyse next previous cast
 """)
 
-# Verbs without a meaning of their own: the word behind them decides. "run_search" is a search, "run_job" changes something.
+# Verbs without a meaning of their own: the next word decides. "run_search" is a search, "run_job" changes something.
 LIGHT = _words("run perform execute exec conduct make do")
 LIGHT_READS = _words("search lookup calculation comparison")
 LIGHT_OPEN = _words(
     "query queries sql cypher graphql analysis analytics audit scan test tests report request check statement"
 )
 
-# Verbs behind a noun that may be a verb of OPEN as well: "monitor_create", "export_list".
+# Verbs after a noun that is also a verb of OPEN: "monitor_create", "export_list".
 MANAGES: dict[str, Literal["read", "write"]] = {
     **dict.fromkeys(_words("create delete update remove start stop cancel send"), "write"),
     **dict.fromkeys(_words("get list"), "read"),
@@ -128,10 +128,10 @@ MANAGES: dict[str, Literal["read", "write"]] = {
 # Nouns before "set" at the end of a name where it is a verb: "json_set", but not "data_set".
 SETTABLE = _words("json value key config variable var env flag mode status option property cookie header attribute")
 
-# An article behind a word of WRITES_FIRST shows that the word is a verb, even inside a name: "github_star_a_repo".
+# An article after a word of WRITES_FIRST shows that the word is a verb, even inside a name: "github_star_a_repo".
 ARTICLES = _words("a an the")
 
-# Services whose name begins the names of their tools. The word behind it is a verb: "slack_post_message".
+# Services whose name begins the names of their tools. The next word is a verb: "slack_post_message".
 SERVICES = _words("""
     slack github gitlab gmail jira linear notion discord telegram twitter linkedin facebook instagram whatsapp spotify youtube
     hubspot salesforce zendesk intercom stripe paypal shopify trello asana todoist airtable zoom outlook teams gcal gdrive
@@ -142,13 +142,13 @@ SERVICES = _words("""
     quickbooks xero monday clickup ynab pipedrive airbnb duckduckgo stackoverflow hackernews perplexity bluesky mastodon coingecko binance strava fitbit pg kube k8s aws gcp azure
 """)
 
-# Words behind a noun that is no verb: "text_to_speech".
+# Words which show that the word before them is a noun, not a verb: "text_to_speech".
 PREPOSITIONS = _words("to by of for per in on from with and or")
 
-# Activities that start when called, although the description mentions only their results.
+# Activities that a call starts, even if the description mentions only their results.
 ACTIVITIES = _words("audit scan benchmark crawl backup job")
 
-# What is done when it is performed: "Performs a money transfer".
+# Nouns for actions. Performing one changes something: "Performs a money transfer".
 DEEDS = _words(
     "transfer payment refund booking purchase reservation trade withdrawal deposit upgrade migration deployment reset"
 )
@@ -162,7 +162,7 @@ LANGUAGES = _words("sql cypher graphql cql db database code script command shell
 # Words that turn a read before them into a write: "get_or_create", "search_and_replace", "read_then_mark".
 CONJUNCTIONS = _words("or and then")
 
-# A particle behind a verb changes what the verb does: "check_in", "sign_up", "look_up".
+# A particle after a verb changes what the verb does: "check_in", "sign_up", "look_up".
 PHRASAL_WRITES = {
     **dict.fromkeys(_words("check log"), _words("in out off")),
     **dict.fromkeys(_words("clock opt fill"), _words("in out")),
@@ -242,7 +242,7 @@ ASKS_OF: Objects = (
     (_words("define"), _words("word words")),
 )
 
-# Programs of the command line. The word behind one is its command: "git_pull", "kubectl_scale".
+# Programs of the command line. The next word is a command: "git_pull", "kubectl_scale".
 COMMAND_LINES = _words("git kubectl docker podman helm npm redis terraform")
 COMMANDS_THAT_SHOW = _words("log logs ps blame reflog top")
 
@@ -279,10 +279,11 @@ SECOND_HALVES = _words("""
     consume cancel notify fix submit
 """)
 
-# Verbs whose particle may end the name: "check_guest_in". After a participle it describes a state: "check_logged_in".
+# Verbs whose particle may end the name: "check_guest_in". After a participle a particle describes a state, as in
+# "check_logged_in".
 PARTED = _words("check sign log clock opt turn switch")
 
-# Things that are marked as read: "notifications_read" is as likely a write.
+# Things that can be marked as read: "notifications_read" is as likely a write as a read.
 READ_MARKS = _words(
     "message messages notification notifications email emails thread threads chat conversation inbox all as"
 )
@@ -295,7 +296,7 @@ WRITES_THAT_ARE_NOUNS = _words(
 # Words before a verb that say how, not what: "batch_get_items", "async_list_users".
 MANNERS = _words("batch bulk try async")
 
-# Work that has a state of its own: "deploy_status" asks for it, "update_status" sets one.
+# Work that has a status: "deploy_status" asks for it. Other verbs set a status: "update_status".
 JOBS = _words("""
     deploy upload import install sync login migrate restore archive ship refund process checkout purchase deposit claim credit build
 """)
@@ -313,7 +314,7 @@ ASPECTS = _words(
     "status history info information detail details stats statistics score progress speed height hierarchy"
 )
 
-# Work that is asked about only by these: "upload_status", but "upload_details" may upload them.
+# Work about which only RUNNING_ASPECTS ask: "upload_status" reads, but "upload_details" may upload the details.
 RUNNING = _words("upload install import migrate restore ship rollout backup build export download")
 RUNNING_ASPECTS = _words("status progress")
 
@@ -321,7 +322,7 @@ RUNNING_ASPECTS = _words("status progress")
 VERB_ENDINGS = ("ize", "ise", "ify", "ate")
 NO_VERBS = _words("climate corporate private candidate template certificate affiliate estate state debate date rate")
 
-# Verbs that are rare in names. Before a thing to look at they change it: "strip_metadata", "solicit_reviews".
+# Verbs that are rare in names. They change even a thing to look at: "strip_metadata", "solicit_reviews".
 RARE_WRITES = _words("""
     solicit gather strip embed scrub vacuum implement enact spoof hedge offload dump unload tamper encrypt decrypt
     forge correct mail reword flatten censor compile craft wrap unwrap blast garnish vest enrich
@@ -341,13 +342,13 @@ IRREGULAR = {
     "overwritten": "overwrite",
 }
 
-# Words of a description by which a thing is not looked at, but given: "the new limits of a card".
+# Words of a description which show that a thing is given to the tool, not looked at: "the new limits of a card".
 GIVEN = _words("new target desired changed wanted")
 
 # HTTP methods that read.
 READ_METHODS = _words("get head")
 
-# Verbs that begin a name even where nothing parts it from its object: "createuser", "getweather".
+# Verbs that begin a name even without a separator before the object: "createuser", "getweather".
 UNPARTED_WRITES = ("create", "delete", "update", "remove", "insert", "send", "cancel", "upload", "submit")
 UNPARTED_READS = ("get", "search", "fetch", "retrieve")
 
@@ -357,7 +358,7 @@ ENABLERS = _words("allow enable let help")
 # Adjectives that begin a description of something to look at: "Current weather in a city".
 DESCRIBED_THINGS = _words("current latest recent nearest upcoming historical")
 
-# Verbs that compute. In front of a dot or a slash they name a service: "compute.disks.resize".
+# Verbs that compute. Before a dot or a slash they name a service: "compute.disks.resize".
 COMPUTES = _words("compute calculate estimate translate recommend forecast predict explain inspect")
 
 

@@ -1,7 +1,7 @@
 """Warn about comparisons that are never true: ``code == 503``, ``health.state == "OPEN"``, ``status == "success"``.
 
-Such a comparison is logged once, if the other value is not a text or is a misspelling. Any other text is ignored where
-programs compare with words of several libraries; a ``closed`` text is compared with its own words alone.
+Such a comparison is logged once, if the other value is not a text or is a misspelling. Any other text is ignored, because
+programs compare with words of several libraries. Only for a ``closed`` text any other word is a mistake, and is logged.
 
 Only values that users get are ``Shown``. failsoft itself compares plain texts, which costs less.
 """
@@ -23,7 +23,7 @@ _WORD = lazy_pattern(r"[\w .-]{1,40}")
 
 
 class Shown(str):
-    """A text of which there are few, as users see it. A comparison with a misspelt one is logged."""
+    """A text from a small set, as users see it. A comparison with a misspelling is logged."""
 
     __slots__ = ()
 
@@ -87,6 +87,6 @@ def _find(other: str, known: tuple[str, ...]) -> str | None:
 
 
 def report_misuse(name: str, mistake: str) -> None:
-    """Have a mistake logged, once."""
+    """Log a mistake, once."""
     for report in on_misuse:
         report(name, mistake)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 class _Elsewhere:
-    """An attribute that a class does not have. A ``__getattr__`` would slow down those that it has."""
+    """An attribute that a class does not have. A ``__getattr__`` would slow down the attributes that it has."""
 
     __slots__ = ("_name", "_write")
 
@@ -20,7 +20,10 @@ class _Elsewhere:
 
 
 def point_elsewhere(kind: type, places: Mapping[str, str]) -> None:
-    """Have the class say where to look. ``places``: what to write, by the names that people look for, several in one key."""
+    """Add to errors about missing attributes what to write instead.
+
+    ``places`` has what to write, by the names that people look for. A key may hold several names.
+    """
     for names, write in places.items():
         for name in names.split():
             setattr(kind, name, _Elsewhere(name, write))

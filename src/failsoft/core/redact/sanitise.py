@@ -198,7 +198,7 @@ def _parts_of(one: Any) -> Collection[Any] | None:
 
 
 def _weigh(one: object) -> int:
-    """Return how much a value costs that is no plain collection: a number by its digits, any other by its length."""
+    """Return the cost of quoting a single value: of a number by its digits, of any other value by its length."""
     if isinstance(one, int):
         return int.bit_length(one) // 256
     try:

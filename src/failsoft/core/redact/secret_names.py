@@ -82,7 +82,7 @@ _VERDICTS = _words(
     "cannot denied expected expired failed incorrect invalid mismatch missing must required should wrong"
 )
 
-# passwords in other languages; as a hint suffices what ``secret_formats.HINT`` has of them
+# passwords in other languages; ``secret_formats.HINT`` has a part of each, which is enough for a hint
 _FOREIGN = r"(?:passwort|kennwort|wachtwoord|contrase(?:ña|nya)|senha|mot\ de\ passe|пароль|密码|密碼|口令|パスワード|비밀번호)"
 _NAMED = r"""(?x)  # in the lowered text: what may be a name, what may close it, the sign
     (?: p(?: ass[_-]?w(?:or)?d | ass(?:phrase|code)? | wd | in | w | sk | hrase )

@@ -82,10 +82,9 @@ def _find_fault(rt: InPlaceServices, tool: Tool, result: AttemptResult) -> Fault
 
 
 def _is_of_another_request(rt: InPlaceServices, tool: Tool, fault: Fault) -> bool:
-    """True if the refusal is not of the request that acts.
+    """True if the refused request may not be the one that acts.
 
-    A request that can only read is not the one of a write. If a failed inner call is safe to repeat, then anything else
-    that the tool does is another request.
+    A request that can only read is not the action of a write. Nor is a failed inner call that is safe to repeat.
     """
     if fault.source != "remote":
         return False

@@ -51,7 +51,7 @@ class CallLog:
     ) -> None:  # fmt: skip
         """Record an event, and log it if its level is enabled; ``error`` gives the traceback.
 
-        A name instead of a tool is shown, but counted in no metrics.
+        If ``tool`` is only a name, the event shows it, but no metrics count it.
         """
         now = self._now()
         self.trace.record((event_type, now, tool, call_id, turn_id, fields))

@@ -153,9 +153,7 @@ class Call:
         self.caller_id: str | None = None  # the id that its caller chose; its turn may use another one
         self.write_record: WriteRecord | None = None  # in the ledger of writes
         self.begun_record: dict[str, Any] | None = None  # of an earlier start of this call, which prevents another one
-        self.write_recorded: bool | None = (
-            None  # True if the store had the record before the tool started; None: nothing is recorded
-        )
+        self.write_recorded: bool | None = None  # the store had the record before the tool started; None: no record
         self.offer: Offer | None = None  # the retry offer that the user has accepted with this call
         self.offer_taken = False  # the offer is used up; the call makes no new one, so that offers end
         self.abandoned = False  # the turn continues without it, so there are no more retries
@@ -177,7 +175,7 @@ class Call:
         self.wrote = False  # an inner call of a tool known to write may have acted
         self.changed = False  # an inner call may have acted, but may be repeated
         self.inside: set[object] = set()  # inner calls of unsafe tools that have not ended, and functions in OS threads
-        self.caller: Caller | None = None  # the caller that it reports its effect to without being its child
+        self.caller: Caller | None = None  # gets a report of its effect although the call is not its child
 
     @property
     def id(self) -> str:
@@ -238,9 +236,9 @@ class Call:
         return self
 
     def step_out(self, tool: object, started: float) -> Scope | None:
-        """Return the outer call if this call began inside the attempt of ``tool`` that started then, else this call.
+        """Return the outer call if this call began inside the attempt of ``tool`` at ``started``, else this call.
 
-        If both began at the same moment, a call of the same tool is the attempt's own.
+        If both began at the same moment, a call of the same tool is taken to be the attempt's own.
         """
         inside = self.started > started or (self.started == started and self.tool is not tool)
         return self.parent if inside else self
@@ -312,7 +310,7 @@ class Call:
         return self.key
 
     def adopt_key(self, recorded: object) -> bool:
-        """Use the key of an earlier start of this call. False if the tool takes a key and that one is not known."""
+        """Use the key of an earlier start of this call. False if the tool takes a key and none was recorded."""
         parameter = self.tool.options.key_parameter
         if parameter is None or parameter in self.kwargs or not self.key_made:
             return True
@@ -334,7 +332,7 @@ class Call:
         return self._with_key(rt, tool, kwargs)
 
     def sent_arguments(self, rt: KeySource, tool: Tool) -> dict[str, Any]:
-        """Return the same arguments as they were sent. Checks need these: a validator may refuse its own result."""
+        """Return the arguments as sent, with the key. Checks need these: a validator may refuse its own result."""
         return self._with_key(rt, tool, self.kwargs)
 
     def _with_key(self, rt: KeySource, tool: Tool, kwargs: dict[str, Any]) -> dict[str, Any]:

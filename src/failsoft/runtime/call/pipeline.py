@@ -136,9 +136,9 @@ class Pipeline(WriteSteps):
         return self._succeed_verified(known, builtin_faults.begun_before())
 
     def _end_before(self) -> Generator[Step, Any, Outcome[Any] | None]:
-        """End a call before an attempt: it has acted since the fast path's last one, or it is in a loop.
+        """End a call before an attempt: it has acted since the fast path's last attempt, or it is in a loop.
 
-        A call in a loop is not ended so if the ledger says by now that it has happened.
+        If the ledger knows by now that a looping call has happened, the call gets that answer.
         """
         if self._primary is not None and (yield from self._has_acted_since(self._primary)):
             return (yield from self._end_fast_retries(self._primary))

@@ -202,7 +202,8 @@ class Recovery(Verification):
     def _may_act_since(self, fault: Fault) -> bool:
         """True if a task that the failed attempt has started may still make a retry unsafe.
 
-        A tool that must not be repeated is retried only after an attempt without effect, an undeclared one also after others.
+        A tool that must not be repeated is retried only after an attempt without effect. An undeclared tool is retried
+        after other attempts too.
         """
         safe = self._candidate.tool.safe_to_repeat
         return safe is None or (safe is False and fault.effect == "none")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from failsoft.runtime.call.model import AttemptResult
     from failsoft.runtime.tools.tool import Tool
 
-_NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # returned, these do not mean what they mean when raised
+_NOT_THE_TOOLS = (MisfitError, WorkerError, ControlFlow)  # these mean something only if they are raised
 _EXPECTED = "return True, False, an error text or a Fault"
 
 

@@ -79,9 +79,9 @@ def _name(tool: Any, call_id: str | int) -> str:
 
 
 def _find(rt: RunningServices) -> Iterator[tuple[float, Callable[..., _Found], tuple[Any, ...]]]:
-    """Look in the three places: the pipeline, the fast retry loop, and suspended calls of the fast path.
+    """Find the calls in the pipeline, in the fast retry loop, and suspended on the fast path.
 
-    For each call: its start, and the function and arguments that describe it. There may be many, of which few matter.
+    Yield each call's start, and the function and arguments that describe it: most callers describe few of the calls.
     """
     calls = dict(rt.in_flight.calls)
     for call in calls:

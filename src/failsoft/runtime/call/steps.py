@@ -2,8 +2,7 @@
 
 The pipeline decides and yields steps. A driver performs each step and sends the answer back. Only ``Invoke``, ``Wait``,
 ``Verify``, ``Consult``, ``Phrase``, ``TakeOffer``, ``RecordWrite``, ``Recall`` and ``EndUnknown`` take time; ``in_place``
-answers the others at once. Time, random numbers and the state of others reach the pipeline in these answers and in no
-other way.
+answers the others at once. Time, random numbers and state that others change reach the pipeline only in these answers.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 class Interrupted(BaseException):
     """Thrown into the pipeline at a step that takes time: the caller was cancelled, or the interpreter wants to end.
 
-    The pipeline may yield steps that take no time, and raises it again. The driver does not throw the caller's
-    exception, because a generator that delegates to another must not yield after ``GeneratorExit``.
+    The pipeline may yield steps that take no time, and then raises ``Interrupted`` again. The driver does not throw the
+    caller's exception, because a generator that delegates to another must not yield after ``GeneratorExit``.
     """
 
 
@@ -75,10 +74,7 @@ class LoopFound(NamedTuple):
 
 
 class Admit(NamedTuple):
-    """Ask availability, rate hold and breaker, in this order.
-
-    The answer is a ``Ticket``, or the ``Fault`` of a refusal.
-    """
+    """Ask availability, rate hold and breaker, in this order. The answer is a ``Ticket``, or a refusal's ``Fault``."""
 
     candidate: Candidate
 
@@ -117,20 +113,14 @@ class Recall(NamedTuple):
 
 
 class ReadValue(NamedTuple):
-    """Find out whether the value of an attempt is a failure.
-
-    The answer is the ``AttemptResult``, with error or fault then.
-    """
+    """Find out whether the value of an attempt is a failure. The answer is the result, with any error or fault."""
 
     candidate: Candidate
     result: AttemptResult
 
 
 class Classify(NamedTuple):
-    """Classify the result of an attempt.
-
-    The answer is a ``Fault`` with the effect of the call, or None: it succeeded.
-    """
+    """Classify the result of an attempt. The answer is a ``Fault`` with the call's effect, or None for a success."""
 
     candidate: Candidate
     result: AttemptResult

@@ -1,4 +1,4 @@
-"""One attempt in an OS thread of the pool. The two ways to wait for its end are elsewhere.
+"""One attempt in an OS thread of the pool. ``attempt_on_loop`` and ``attempt_blocking`` wait for its end.
 
 Rules
 -----
@@ -96,5 +96,5 @@ class ThreadAttempt:
         return True
 
     def close(self) -> None:
-        """End the possibility to withdraw the attempt."""
+        """Note that the attempt can no longer be withdrawn."""
         self._call.withdraw = None

@@ -4,7 +4,8 @@ Rules
 -----
 - A write that was resolved as happened returns its value without running. This check comes before every refusal: a
   replay gets its value even while the tool is down or disabled.
-- A write whose caller was cancelled the first time is refused by its thread's notes. It runs once it was resolved as none.
+- If the caller of a write was cancelled, the notes of its thread refuse the same write. It runs once an operator has
+  resolved it as none.
 - A write that ends with an unknown effect leaves an open case, even if it was not recorded before.
 """
 

@@ -12,7 +12,7 @@ Rules
   another loop.
 - The result and every exception of the coroutine, even ``SystemExit``, go to its caller and leave the loop intact.
 - An interrupted caller cancels its coroutine. ``run_here`` waits for its end for up to ``PATIENCE`` before it raises
-  the interrupt: otherwise the next call would run the rest of it.
+  the interrupt: otherwise the next call would run the rest of the coroutine.
 - A forked child starts without loops. It does not close its parent's: both share one epoll, and the parent's loop would
   no longer be woken.
 

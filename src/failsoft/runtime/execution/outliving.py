@@ -6,10 +6,10 @@ Rules
 - When its task is cancelled from outside, as ``asyncio.run`` cancels all tasks at its end, it has ``PATIENCE`` to end.
   Then it is closed, and so are the tasks that it has begun and that were cancelled as well. Otherwise the program would
   wait for them, forever if they swallow every cancellation.
-- A cancellation by the tool's own timeouts and scopes does not come from outside. They say so only after they have
-  cancelled the task, so it is looked at in the next round of the loop.
-- A task that waits for another passes its cancellation on and never sees it, if the other one swallows it. What the task
-  waits for is therefore wrapped.
+- A cancellation by the tool's own timeouts and scopes does not come from outside. They show that only after they have
+  cancelled the task, so the cancellation is judged in the next round of the loop.
+- A task that waits for another task passes its cancellation on. If the other task swallows the cancellation, the first
+  one never sees it. Therefore the future that the first one waits for is wrapped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The fast path of a call that is refused because the circuit of its tool is open.
 
-The record of a refusal refers to the outcome that all callers share: the ring would keep the call's own alive.
+The record of a refusal refers to the outcome that all callers share: the ring would keep an outcome of the call's own
+alive.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ _CLIENT = {"kind": "client"}  # the fields of a timeout that the tool's client h
 async def retry_fast(  # noqa: C901, PLR0915 - one function: each call costs a tenth of a retry
     rt: FastServices, light: LightAttempt, ticket: Ticket, error: Exception, *, entered: bool
 ) -> Outcome[Any]:
-    """Run a call whose first attempt has just failed to its outcome, by fast retries as long as its errors are known.
+    """Run a call to its outcome after its first attempt has failed, by fast retries as long as its errors are known.
 
-    Unless ``entered``, the arguments may not have fitted. If inner calls were made, the pipeline takes over.
+    If not ``entered``, the arguments may not have fitted. If inner calls were made, the pipeline takes over.
     """
     _, id, began, (_, tool), args, kwargs, outer = light[:7]
     call = made_call_of(light) if outer is None else call_of(light)

@@ -12,8 +12,8 @@ Rules
 - A record ends with its call. The record of a call in a turn ends with the turn: until then the agent framework may not
   have saved the call's answer, and a replay would make the call again. A call that was cancelled while its tool ran
   keeps its record.
-- A replay leaves a record of its end for ``DANGLES_FOR`` seconds: the call may be replayed again. So does a replay of which
-  ``verify`` found that the first start had happened.
+- A replay leaves a record of its end for ``DANGLES_FOR`` seconds, because the call may be replayed again. So does a replay
+  that did not run because ``verify`` found that the first start had happened.
 - A call that finds a record of the same write does not run, in any process, until the record is gone or resolved, for
   ``DANGLES_FOR`` seconds at most. ``Thread.close_dangling`` ends the records of its thread. A call with another id or
   other arguments is another write. A call that finds a record that was resolved as happened returns its value.

@@ -23,7 +23,7 @@ def make_change(store: FailsafeStore, change: Change, patience: float) -> None:
 
 
 def put_all(store: FailsafeStore, change: Change) -> None:
-    """Let the store make a change when it can, as it does not answer in time."""
+    """Let the store make a change later, because it does not answer in time."""
     for key, (_, value) in change.changes.items():
         if value is None:
             store.delete("pending", key)

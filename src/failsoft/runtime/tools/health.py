@@ -99,7 +99,7 @@ class ToolHealth:
         return Ticket(self.state.generation, None)
 
     def _is_worth_saving(self, before: BreakerState, after: BreakerState) -> bool:
-        """False for most successes that only fill the window: a store need not be written to for each of them."""
+        """False for most successes that only fill the window: the store need not record each of them."""
         if before.failures or after.failures or after.state != before.state:
             return True
         self.unsaved += "-" in before.recent

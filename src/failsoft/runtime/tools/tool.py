@@ -142,7 +142,7 @@ class Tool:
         self.closed_ticket: Ticket | None = None
         self._signature: inspect.Signature | None = None
         self._check = None if options.output is None else self._checker(options.output)
-        self.looks_at_values = LOOKS  # the number of values still to check for a misspelt ``failed_if``
+        self.looks_at_values = LOOKS  # values that are still to be checked for fields that ``failed_if`` misspells
         self.was_looked_up_in_policies = False  # True once the policies were searched for a misspelling of its id
         self._warned = False
         unchecked = command is not None or not options.check_types

@@ -123,7 +123,7 @@ def _cancel(turn: TurnState, handle: Handle[Any]) -> None:
 
 
 def _attempts(handle: Handle[Any]) -> int:
-    """Count the attempts of a call so far; 0 if no lane has begun with it.
+    """Count the attempts of a call so far; 0 if no lane has begun to run it.
 
     A call that waits for an OS thread is withdrawn first, so that it is certain whether its tool has begun.
     """

@@ -7,8 +7,8 @@ Rules
   its texts are made.
 - The phraser (``explain=``) phrases skipped, timed-out and cancelled calls here, and the turn's message if anything went
   wrong. The texts of policies are kept: those that the phrased message omits follow it.
-- All questions are asked at once and have ``PATIENCE``: at most half of the turn's remaining time, but at least ``LATE``,
-  also after the deadline, because a text about a timeout cannot be made before it. After that the defaults are used.
+- All questions are asked at once. They have ``PATIENCE``, or half of the turn's remaining time if that is less. They have
+  at least ``LATE``, even after the deadline: a text about a timeout cannot be made before it. Then the defaults are used.
 - A turn inside a call is not phrased: the outermost call is.
 """
 

@@ -251,7 +251,7 @@ def report_ends(caller: Caller, handles: Iterable[Handle[Any]]) -> None:
 
 
 def explain_missing(error: BaseException | None) -> None:
-    """Extend Python's error about a handle by what to write instead: of a missing attribute, or of another type.
+    """Extend Python's error about a handle's missing attribute or wrong type by what to write instead.
 
     A ``__getattr__`` would be simpler, but it makes every attribute of a handle five times as slow to read.
     """

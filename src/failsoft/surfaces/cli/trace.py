@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from failsoft.analysis.replay import Cascaded, Replayed
     from failsoft.analysis.why import Why
-    from failsoft.core.model.decision import Decision
     from failsoft.core.resilience.policy import Policy
 
 INTERVAL = 0.5  # seconds between reads
@@ -283,7 +282,9 @@ def replay(turn: str, manifest: str | None, store: str | None, trace: str | None
         lists = {"decisions": [each.to_dict() for each in decisions], "cascades": [each.to_dict() for each in cascades]}
         print_json({**summary, **lists})
     else:
-        _show_replayed(replayed, different, not_comparable)
+        from failsoft.surfaces.cli.replayed import show_replayed
+
+        show_replayed(replayed, different, not_comparable)
     return int(bool(different))
 
 
@@ -296,46 +297,6 @@ def _policies(manifest: str | None) -> Sequence[Policy]:
         return load(read(manifest), name=manifest).policies
     except ManifestError as error:
         raise CommandError(f"{manifest} has mistakes", problems=error.problems) from None
-
-
-def _show_replayed(replayed: Sequence[Replayed | Cascaded], different: int, not_comparable: int) -> None:
-    from rich.text import Text
-
-    signs = {True: ("same     ", "green"), False: ("different", "bold red"), None: ("unknown  ", "yellow")}
-    console = make_console()
-    for each in replayed:
-        was, now = _describe_replayed(each)
-        line = Text.assemble(signs[each.same], clean(f"  {each.call_id or '-'}: {was}"))
-        if each.same is False:
-            line.append(clean(f"; now {now}"), "red")
-        if each.not_comparable:
-            line.append(clean(f"; {each.not_comparable}"), "yellow")
-        console.print(line, soft_wrap=True)
-    same = len(replayed) - different - not_comparable
-    counts = f"{same} of {len(replayed)} decisions came out the same"
-    console.print(
-        Text(f"{counts}, {different} different, {not_comparable} not recorded", "red" if different else "green")
-    )
-
-
-def _describe_replayed(each: Replayed | Cascaded) -> tuple[str, str]:
-    """Describe a decision as recorded and as repeated."""
-    from failsoft.analysis.replay import Replayed
-
-    if isinstance(each, Replayed):
-        was, now = each.recorded, each.now or each.recorded
-        return _describe_decision(was, now), _describe_decision(now, was)
-    roots = (f": {root} failed" if root else "" for root in (each.root, each.root_now))
-    was_root, now_root = roots
-    return f"{each.recorded}{was_root}", f"{each.now}{now_root}"
-
-
-def _describe_decision(decision: Decision, other: Decision) -> str:
-    """Describe a decision, with the parts that differ from another one."""
-    tool = f" with {decision.tool or 'no tool'}" if decision.tool != other.tool else ""
-    delay, delay_there = (round((each.delay or 0.0) * 1000) for each in (decision, other))
-    after = f" after {delay} ms" if delay != delay_there else ""
-    return f"{decision.strategy}{tool}{after}: {decision.reason}"
 
 
 @trace.command()
@@ -368,7 +329,6 @@ def prune(older_than: str | None, most: int | None, size: str | None, store: str
 
 
 def _before(age: str) -> str:
-
     try:
         return iso(time.time() - seconds(age))
     except ValueError as error:
@@ -376,7 +336,6 @@ def _before(age: str) -> str:
 
 
 def _bytes(size: str) -> int:
-
     try:
         return sizes.size(size)
     except ValueError as error:

@@ -23,7 +23,7 @@ _PAST = (
     "credited purchased bought spent tweeted emailed cleared transmitted approved settled started added launched merged "
     "activated registered minted mailed dispatched pushed persisted enqueued provisioned"
 ).split()
-# As a code or status of an answer's body ("status": "succeeded"). One that is deleted or removed is no longer there.
+# Codes and statuses of a body that report a success ("status": "succeeded"). "deleted" may describe a thing instead.
 DONE_STATES = frozenset(_PAST) - {"deleted", "removed", "cleared", "spent", "started", "activated", "registered"} | {
     *("success", "successful", "complete", "done", "fulfilled"),
 }
@@ -93,7 +93,7 @@ ACTED = (
     rf"|\b{_THING} {_BE}{_DONE} before {_THIS}|\bwhile polling\b|{_ALREADY}"
     rf"|\b(?:\w{{1,12}} ){{0,3}}200 ok\b,? (?:but|then|and then|however|followed by)\b|\b(?:201 created|202 accepted)\b|\b{_BEFORE}\b[^\n]{{0,40}}(?:\b20[0-4]\b|{_LOST})"
 )
-# Whatever is done, if the error comes in another clause: "stock reserved; label: 401"
+# Anything done, if the error is in another clause: "stock reserved; label: 401"
 ACTED_FIRST = rf"(?!to |{_REFUSAL})(?:[\w#-]{{1,24}} ){{1,5}}{_DONE}(?: [^\n.;:,]{{1,24}})?[;,.] ?(?=\w)"
 UNDONE = (
     r"\b(?:not|never|no|none|nothing|neither|without|cannot|could not|can't|won't|n't|unable|failed to|fails to|to be"
@@ -101,8 +101,8 @@ UNDONE = (
 )
 # "committed=true", "'charged': True", read with the quotation marks
 FLAGGED = rf"\b(?:{'|'.join(_PAST)}|ok|success|successful|done)[\"']? ?[=:] ?[\"']?(?:true|yes)\b(?! (?:is |was )?(?:required|expected|needed))"
-# Words that leave the effect open: said so, a connection that was lost in the middle of a call, or a step that comes after
-# the action: "rollback failed", "after payment", "POST -> 201", "polling job 7"
+# Words that leave the effect open: they say so, or name a connection lost in the middle of a call, or a step after the
+# action: "rollback failed", "after payment", "POST -> 201", "polling job 7"
 UNSURE_HINTS = frozenset(
     "unknown uncertain unclear indeterminate doubt may might could keepalive removed closing reading receive "
     "rollback roll compensation compensate after processing polling waiting settlement fetch fetching retrieve retrieving "
