@@ -99,7 +99,7 @@ MANIFESTS = [
     (
         f"tools: {{a: {{classification: [{{http_status: 503, as: permanent}}, {{http_status: 503, as: transient}}], {READS}}}}}",
         "classification[1]: is never reached",
-        "an earlier entry matches all that it does",
+        "an earlier entry matches everything that this one matches",
     ),
     (
         f"policies: [{{name: x, when: {{tags: slwo}}, then: escalate}}]\ntools: {{a: {{tags: [slow], {READS}}}}}",

@@ -75,7 +75,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"retry": {"max_attempts": True}}, "retry.max_attempts: True is not a whole number", ""),
     ({"retry": {"initial_delay_ms": "100ms"}}, "'100ms' is not a number of milliseconds", "the name without ms"),
     ({"retry": {"initial_delay": "1s", "initial_delay_ms": 5}}, "initial_delay is given too", "keep one"),
-    ({"retry": {"multiplier": 0.5}}, "retry.multiplier: 0.5 is too little", "write 1 or more"),
+    ({"retry": {"multiplier": 0.5}}, "retry.multiplier: 0.5 is too small", "write 1 or more"),
     ({"retry": {"jitter": True}}, "retry.jitter: is not known here", "did you mean jitter_percent?"),
     ({"retry": {"strategy": "linear"}}, "'linear' is not one of exponential_backoff", ""),
     ({"timeout": "30 s"}, "timeout: '30 s' is not a duration", 'like "30s"'),

@@ -67,7 +67,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"rate": {"calls": 100}}, "is not a rate", 'like "100/1m"'),
     ({"rate": "100/1d"}, "'1d' is not a duration", "a unit of ms, s, m or h"),
     ({"rps": 5}, "rps: is not known here", 'write rate: "100/1m"'),
-    ({"breaker": {"window": 20, "failure_rate": 50}}, "failure_rate: 50 is too much", "write 1 or less"),
+    ({"breaker": {"window": 20, "failure_rate": 50}}, "failure_rate: 50 is too large", "write 1 or less"),
     ({"breaker": {"window": 20, "failure_rate": "50%"}}, "failure_rate: '50%' is not a number", ""),
     ({"breaker": {"min_calls": 5}}, "breaker.min_calls: needs a window", '{"window": 20, "min_calls": 5}'),
     ({"max_repeats": "5"}, "max_repeats: '5' is not a whole number", "between 1 and 100"),
@@ -130,7 +130,7 @@ def test_a_delay_in_the_manifest_belongs_to_a_verify_in_code() -> None:
 
 
 MANIFESTS: list[tuple[dict[str, Any], str, str]] = [
-    ({"turn": {"max_calls": 0}}, "turn.max_calls: 0 is too little", "write 1 or more"),
+    ({"turn": {"max_calls": 0}}, "turn.max_calls: 0 is too small", "write 1 or more"),
     ({"max_calls": 3}, "max_calls: is not known here", "write turn: {max_calls: 50}"),
     ({"report_to": "http://x"}, "report_to: is not known here", "write Runtime(report_to=…) in code"),
     ({"store": "sqlite:///x.db"}, "store: is not known here", "write Runtime(store=…) in code"),

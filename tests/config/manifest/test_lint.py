@@ -119,8 +119,8 @@ def test_a_policy_that_is_never_reached():
         "{name: other, when: {tool: 'book_*'}, then: retry}",
         "{name: cards, when: {tool: 'pay_card*', code: INTERNAL}, then: retry}",
     ) == [
-        "warning f.yaml:4:5: policies[2]: is never reached: 'all payments' (f.yaml:2:5) comes first and matches all that"
-        " it does"
+        "warning f.yaml:4:5: policies[2]: is never reached: 'all payments' (f.yaml:2:5) comes first and matches"
+        " everything that this one matches"
     ]
 
 

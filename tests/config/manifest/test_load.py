@@ -371,18 +371,18 @@ def test_policies_are_read_with_all_conditions():
         ("tools: {a: {timeout: .inf}}", "1:22: tools.a.timeout: .inf is not a finite number: write a number"),
         (
             "tools: {a: {retry: {max_attempts: 0}}}",
-            "1:35: tools.a.retry.max_attempts: 0 is too little: write 1 or more",
+            "1:35: tools.a.retry.max_attempts: 0 is too small: write 1 or more",
         ),
         ("tools: {a: {retry: {max_attempts: '3'}}}", "1:35: tools.a.retry.max_attempts: '3' is not a whole number"),
         ("tools: {a: {retry: {max_attempts: true}}}", "1:35: tools.a.retry.max_attempts: True is not a whole number"),
         ("tools: {a: {retry: {max_attempts: 2.5}}}", "1:35: tools.a.retry.max_attempts: 2.5 is not a whole number"),
         (
             "tools: {a: {retry: {multiplier: 0.5}}}",
-            "1:33: tools.a.retry.multiplier: 0.5 is too little: write 1 or more",
+            "1:33: tools.a.retry.multiplier: 0.5 is too small: write 1 or more",
         ),
         (
             "tools: {a: {retry: {jitter_percent: 200}}}",
-            "tools.a.retry.jitter_percent: 200 is too much: write 100 or less",
+            "tools.a.retry.jitter_percent: 200 is too large: write 100 or less",
         ),
         (
             "tools: {a: {retry: {strategy: linear}}}",
@@ -617,7 +617,7 @@ def test_one_option_may_set_several_fields():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"id": "a", "retry": {"max_attempts": 0}}, "here: retry.max_attempts: 0 is too little: write 1 or more"),
+        ({"id": "a", "retry": {"max_attempts": 0}}, "here: retry.max_attempts: 0 is too small: write 1 or more"),
         ({"id": "a", "timeout": 30}, 'here: timeout: 30 has no unit: write "30s"'),
         ({"id": "a", "retrys": {}}, "here: retrys: is not known here; did you mean retry"),
         ({"id": "a", "entrypoint": {"command": ["rm"]}}, "here: entrypoint: is not known here"),

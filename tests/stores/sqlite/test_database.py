@@ -80,7 +80,7 @@ def test_a_newer_file_is_refused_in_clear_words(tmp_path: Path) -> None:
         Runtime(store=f"sqlite:///{path}")
     known = len(sqlite_file.MIGRATIONS)
     assert str(raised.value) == (
-        f"store: {path}: a newer failsoft has written it (its form is number 99, this failsoft knows {known}): "
+        f"store: {path}: a newer failsoft has written it (its schema has version 99, this failsoft reads up to {known}): "
         "upgrade failsoft, or name another file"
     )
     late = SqliteStore(path)  # as if it had become newer meanwhile

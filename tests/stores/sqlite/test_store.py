@@ -123,7 +123,7 @@ def test_a_damaged_store_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptur
     assert store.get("memory", "k") == 1
     [aside] = tmp_path.glob("broken.db.damaged-*")
     assert aside.read_bytes().startswith(b"this was a database")
-    assert "is now" in caplog.text
+    assert "it was moved to" in caplog.text
     store.close()
 
 
@@ -617,7 +617,7 @@ def test_a_read_only_file_that_needs_a_migration_is_not_read(unwritable: Path, m
     monkeypatch.setattr(sqlite_file, "READS", now + 1)
     store = SqliteStore(unwritable)
     assert store.read() == []
-    assert store.troubles.last == f"its form is number {now}: it has to be migrated, and it cannot be written"
+    assert store.troubles.last == f"its schema has version {now}: it has to be migrated, and it cannot be written"
     store.close()
 
 

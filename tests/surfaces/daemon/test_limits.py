@@ -36,7 +36,7 @@ async def test_a_compressed_body_is_refused(open_daemon: Any) -> None:
 async def test_a_parameter_that_is_there_twice_is_refused(open_daemon: Any) -> None:
     async with open_daemon() as asked, asked.client("acme") as client:
         answer = await client.get("/v1/events?tenant=acme&tenant=bolt")
-        assert (answer.status_code, answer.json()["detail"]) == (400, "tenant: is there more than once")
+        assert (answer.status_code, answer.json()["detail"]) == (400, "tenant: is given more than once")
 
 
 @real

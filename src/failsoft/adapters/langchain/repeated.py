@@ -27,7 +27,7 @@ def refuse_repeated(request: ToolCallRequest) -> None:
     name, args, error = vars(request.runtime).get(_KEY, ("", None, None))
     if error is not None and (name, args) == (request.tool_call["name"], request.tool_call["args"]):
         log.warning(
-            "%s is not run again: a middleware before FailsoftMiddleware repeats it: leave retries to failsoft",
+            "%s is not run again: a middleware before FailsoftMiddleware repeats it. Leave retries to failsoft",
             visible(name),
         )
         raise error

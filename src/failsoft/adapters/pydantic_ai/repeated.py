@@ -38,7 +38,7 @@ class OnceToolset(WrapperToolset[AgentDepsT]):
         for toolset, before, arguments, error in runs:
             if (toolset, before, arguments) == (self.wrapped, name, tool_args):  # otherwise it is another call
                 log.warning(
-                    "%s is not run again: a toolset inside of failsoft repeats it: leave retries to failsoft",
+                    "%s is not run again: a toolset inside of failsoft repeats it. Leave retries to failsoft",
                     visible(name),
                 )
                 raise error

@@ -161,7 +161,12 @@ def _shadow(earlier: Policy, policy: Policy, place: str, field: str) -> Finding:
     where = f"{earlier.name!r} ({earlier.place})" if earlier.place else repr(earlier.name)
     if policy.when.covers(earlier.when) and policy.then != earlier.then:
         return "error", place, field, f"contradicts {where}, which has the same conditions and comes first: keep one"
-    return "warning", place, field, f"is never reached: {where} comes first and matches all that it does"
+    return (
+        "warning",
+        place,
+        field,
+        f"is never reached: {where} comes first and matches everything that this one matches",
+    )
 
 
 # References as other products write them; a bare $id only if it cannot be an amount of money

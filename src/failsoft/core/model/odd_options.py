@@ -47,7 +47,10 @@ def find_odd_options(options: ToolOptions) -> Iterator[Oddity]:
             yield f"classification[{number}].exception", why
         for earlier in options.classification[:number]:
             if isinstance(entry, Override) and isinstance(earlier, Override) and _covers(earlier, entry):
-                yield f"classification[{number}]", "is never reached: an earlier entry matches all that it does"
+                yield (
+                    f"classification[{number}]",
+                    "is never reached: an earlier entry matches everything that this one matches",
+                )
                 break
 
 

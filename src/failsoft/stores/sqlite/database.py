@@ -188,7 +188,7 @@ def connect_to_read(path: Path, *, patience: float) -> sqlite3.Connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if not READS <= version <= len(MIGRATIONS):
             raise sqlite3.NotSupportedError(
-                newer(version) or f"its form is number {version}: it has to be migrated, and it cannot be written"
+                newer(version) or f"its schema has version {version}: it has to be migrated, and it cannot be written"
             )
     except BaseException:
         connection.close()
@@ -215,7 +215,7 @@ def newer(version: int) -> str:
     if version <= known:
         return ""
     return (
-        f"a newer failsoft has written it (its form is number {version}, this failsoft knows {known}): "
+        f"a newer failsoft has written it (its schema has version {version}, this failsoft reads up to {known}): "
         "upgrade failsoft, or name another file"
     )
 

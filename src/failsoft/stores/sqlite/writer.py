@@ -311,7 +311,7 @@ class Writer:
         except OSError as error:
             self._complain(error)
         else:
-            log.warning("%s was damaged: it is now %s, and a new one is begun", self._name, aside)
+            log.warning("%s was damaged: it was moved to %s, and a new file was created", self._name, aside)
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, patience=BUSY_SECONDS)

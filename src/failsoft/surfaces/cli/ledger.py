@@ -33,7 +33,7 @@ def ledger() -> None:
 @ledger.command("list")
 @click.option("--thread", metavar="ID", help="Of this conversation only.")
 @click.option("--tenant", metavar="ID", help="Of this tenant only.")
-@click.option("--tool", metavar="ID", help="Of this tool only.")
+@click.option("--tool", metavar="ID", help="Only entries of this tool.")
 @click.option("--all", "everything", is_flag=True, help="Also list resolved cases and writes that are running.")
 @store_option
 @json_option

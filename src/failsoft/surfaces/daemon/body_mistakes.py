@@ -37,7 +37,7 @@ def check_query(given: Iterable[tuple[str, str]], known: Sequence[str]) -> str |
             hint = did_you_mean(name, known) or (f"; known: {', '.join(known)}" if known else "")
             return f"{name[:200]}: is not a parameter of this route{hint}"
         if name in seen:
-            return f"{name}: is there more than once"
+            return f"{name}: is given more than once"
         seen.add(name)
     return None
 

@@ -89,7 +89,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            detail = sanitise(f"the key {name[:200]!r} is there more than once")
+            detail = sanitise(f"the key {name[:200]!r} is given more than once")
             raise Problem(422, "an object in the body has a key more than once", errors=[{"detail": detail}])
         seen.add(name)
 

@@ -80,7 +80,7 @@ async def post_turn(on: Exchange) -> Response:
         errors = [{"pointer": "/plan", "detail": sanitise(problem)} for problem in error.problems]
         raise Problem(422, "the plan has mistakes", errors=errors) from None
     if any(call.id is not None and call.id.startswith("@") for call in plan.calls):
-        raise Problem(422, "ids of calls must not start with @: those of tenants do")
+        raise Problem(422, "ids of calls must not start with @, which is reserved for tenants")
     id = scoped(tenant, body.id or f"turn-{secrets.token_hex(6)}")
     if await asyncio.to_thread(lambda: daemon.store.read(limit=1, turn_id=id)):
         raise Problem(409, f"there is a turn {id!r:.200} already")
