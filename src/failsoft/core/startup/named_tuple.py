@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - exported
 else:
     from _collections import _tuplegetter
-    from sys import intern
+    from sys import intern, version_info
+
+    _WRONG_FIELD = TypeError if version_info >= (3, 13) else ValueError  # as in ``collections.namedtuple``
 
     class _Signature:
         """The class attribute ``__signature__``: the constructor's parameters."""
@@ -46,7 +48,7 @@ else:
         def _replace(self, /, **changes: Any) -> Any:
             made = self._make(map(changes.pop, self._fields, self))
             if changes:
-                raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+                raise _WRONG_FIELD(f"Got unexpected field names: {list(changes)!r}")
             return made
 
         __replace__ = _replace
