@@ -286,6 +286,7 @@ _NAMES_HAVE = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAMES = rf"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|{_KEYS}"
 _CAPITAL_NAMES = r"PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|[A-Z]_KEY|APIKEY"
 
+_NO_BLOCK = r"(?!(?:data|stringData):[ ]?\n)"  # within a block: otherwise each of them would be read to the end
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}+\}){0,300}+\}){0,250}?"
 
 # Markers of shapes are searched in the lowered text, with all white space as blanks and one more blank in front.
@@ -502,7 +503,7 @@ SHAPES = (
     Format(
         "values of a Kubernetes secret before its kind",
         ("secret",),
-        r"((?<!\S)(?:data|stringData):[ ]?\n[ ]{1,8}+)(?!\[redacted\])[^\n]++(?:\n[ ]{1,8}[^\n]++)*+"
+        rf"((?<!\S)(?:data|stringData):[ ]?\n[ ]{{1,8}}+)(?!\[redacted\]){_NO_BLOCK}[^\n]++(?:\n[ ]{{1,8}}+{_NO_BLOCK}[^\n]++)*+"
         r"(?=\n(?:(?!(?:data|stringData):|---|kind:)[^\n]*\n){0,40}+kind:[ ]?Secret(?:\s|\Z))",
         ("kind: secret",),
     ),

@@ -43,6 +43,7 @@ LARGEST_REQUEST: Final = 10_000_000  # bytes as sent: a chunk of one byte takes 
 _END: Final = b"\r\n\r\n"
 _NO_HEAD: Final = re.compile(rb"(?<!\r)\n")  # a head with this never becomes complete
 _UPGRADE: Final = re.compile(rb"(?i)\r\nupgrade:")
+_END_OF_HOST: Final = re.compile(rb"[/?#]")
 _REFUSAL: Final = b"HTTP/1.1 400 Bad Request\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
 
 
@@ -362,7 +363,7 @@ def _path_of(url: bytes, headers: list[Header]) -> tuple[bytes, bytes]:
         scheme, _, rest = url.partition(b"://")
         if scheme.lower() not in (b"http", b"https"):
             raise HttpParserError("the address is not of this protocol")
-        named = re.split(rb"[/?#]", rest, maxsplit=1)[0].lower()
+        named = _END_OF_HOST.split(rest, maxsplit=1)[0].lower()
         if [value.lower() for name, value in headers if name == b"host"] != [named]:
             raise HttpParserError("the address and the header Host name different hosts")
     return path, parsed.query or b""
