@@ -248,12 +248,13 @@ def test_t39_values_of_other_manifests_stay_readable() -> None:
         assert sanitise(text) == text
 
 
-HARD = (  # a mixed quote and comma, words of letters and a dash, letters that end in a sign
+HARD = (  # a mixed quote and comma, words of letters and a dash, letters that end in a sign, both quotes for a shell
     "(M^Bu#]ga1wOu',\"=mu<wlAd|^JB8",
     "(M^Bu#]ga1wOu\",'=mu<wlAd|^JB8",
     "hPN-TfpBU-SJi",
     "baAhAqRRpUJj*",
     "xZbqKuWdNRpM!",
+    "\"&kZ\\n,r@'m_tw(?x7~HqEJ}",
 )
 
 

@@ -121,8 +121,11 @@ _FIELD = r"""[ ]?
     | (?<=&)[a-z]=[\w.%+\\-]++ (?:[&\s]|["')}]{0,3}(?:\s|\Z))"""
 _CLOSED = r"""(?x) [)\]}>]{0,3}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:;|] [ ]?["'{\[\\] | /?>(?:\s|<|\Z) | \\[nrt"'] | ["'`][)\]}>,.;:!?]{0,4}(?:[\s"']|\Z)
     | [.&] [a-z]{3} | [,;)] [ ]? [A-Za-z_]\w{0,40} [=(] )"""
+# a single quote within a text that a shell quotes; its first double quote does not end a value in double quotes
+_SHELL_QUOTE = r"""(?:(?<=')"|"[)\]}>.,;:!?|]{0,4}'")'"'(?!\s|\Z)"""
 _TAG = r"<(?:/[A-Za-z][a-z]{1,24}+(?:[A-Z:._-]?[a-z]{1,24}+){0,4}+|/?(?:a|b|br|code|div|em|h\d|hr|i|li|p|pre|span|strong|td|tr)\s?/?)>"
 _PART = rf"""(?: [^\s"'`&;<,] | [&;,] (?! {_FIELD} | (?<=,) [a-z]{{3,24}}: (?:["'\w]|\[redacted\]) ) | < (?! {_TAG[1:]} )
+    | '"'"' (?! [)\]}}>.,;:!?]{{0,4}} (?:\s|\Z) )
     | (?P<quote>["'`]) (?! [)\]}}>]{{0,3}}+ (?: [.,;:!?]*+ (?:\s|\Z) | [,:] [ ]? (?P=quote) | ,[{{\[] ) ) )"""
 _BARE = rf"(?x) \S {_PART}*+"
 _MOST_NAMES = 100  # of secrets, in one text; everything after them is masked
@@ -302,8 +305,12 @@ def _is_closed(text: str, found: re.Match[str]) -> bool:
     end = found.end()
     if not found["quoted"] and not found["escape"]:
         return text[end : end + 2].strip(" \n,;)]}") == found["quote"]
-    return bool(found["escape"]) or (
-        text.startswith(found["quote"], end) and compiled(_CLOSED).match(text, end + len(found["quote"])) is not None
+    if found["escape"]:
+        return True
+    return (
+        text.startswith(found["quote"], end)
+        and compiled(_CLOSED).match(text, end + len(found["quote"])) is not None
+        and compiled(_SHELL_QUOTE).match(text, end) is None
     )
 
 
