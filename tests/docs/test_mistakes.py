@@ -69,7 +69,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"retry": False}, "retry: expected RetryOptions", '{"max_attempts": 1} turns retries off'),
     ({"retry": None}, "retry: expected RetryOptions", '{"max_attempts": 1} turns retries off'),
     ({"retry": {"max_attempts": None}}, "retry.max_attempts: None is not a whole number", "leave the key out"),
-    ({"retry": {"max_attempts": 0}}, "retry.max_attempts: 0 is too little", "write 1 or more"),
+    ({"retry": {"max_attempts": 0}}, "retry.max_attempts: 0 is too small", "write 1 or more"),
     ({"retry": {"retries": 3}}, "retry.retries: is not known here", "write max_attempts"),
     ({"retry": {"backoff": 2}}, "retry.backoff: is not known here", "write initial_delay, multiplier"),
     ({"retry": {"timeout": "3s"}}, "retry.timeout: is not known here", "write max_total_time"),
