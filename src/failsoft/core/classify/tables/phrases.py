@@ -984,7 +984,7 @@ PHRASES: tuple[Phrase, ...] = (
         guess=True,
     ),
     Phrase(
-        "somebody works on it",
+        "in use by another",
         "alre chan curr edit hold modi stil upda usin work writ",
         r"(?:user|somebody|someone|else|person|process|client|session|agent) (?:is|are) (?:currently |already |still )?(?:editing|using|modifying|holding|changing|updating|writing|working)\b",
         "locked",
